@@ -129,8 +129,8 @@ class EventsTest {
               "[forEachTile, 300, 6300]");
       assertThat(events)
           .allSatisfy(event -> {
-            assertThat(fields(event, "divergence", "n", "dimension", "threads", "cold"))
-                .isEqualTo(List.of("renyi:0.5", N, D, 2, false));
+            assertThat(fields(event, "divergence", "n", "dimension", "threads", "cold", "failed"))
+                .isEqualTo(List.of("renyi:0.5", N, D, 2, false, false));
             assertThat(event.getDuration()).isPositive();
             assertThat(event.getThread().getJavaName()).isEqualTo(Thread.currentThread().getName());
           });
@@ -150,12 +150,15 @@ class EventsTest {
       try (KlIndex index = KlIndex.builder(D).threads(threads).build()) {
         index.add(LongStream.range(0, M).toArray(), p);
         IndexStats before = index.stats();
+        long[][] candidates = new long[N][];
+        Arrays.setAll(candidates, i -> LongStream.rangeClosed(i, 2L * i + 3).toArray());
         List<RecordedEvent> events =
             record(
                 "dev.kullback.IndexSearch",
                 () -> {
                   index.nearest(q, 3);
                   index.within(q, 2);
+                  index.rank(q, candidates, 3);
                   index.query(mean, 0, std, 0, 4, new long[4], new float[4]);
                 });
         int passes = 2; // of 16 queries, or of half of them
@@ -164,6 +167,7 @@ class EventsTest {
             .containsExactly(
                 "[3, Infinity, 21, %d]".formatted(passes),
                 "[0, 2.0, 21, %d]".formatted(passes),
+                "[3, Infinity, 21, 0]",
                 "[4, Infinity, 1, 1]");
         IndexStats after = index.stats();
         assertThat(events.stream().mapToLong(e -> e.getLong("survivors")).sum())
@@ -172,15 +176,82 @@ class EventsTest {
         assertThat(events.stream().mapToLong(e -> e.getLong("bytesRead")).sum())
             .isEqualTo(after.bytesRead() - before.bytesRead())
             .isPositive();
+        assertThat(events.get(2).getLong("survivors")).as("of rank").isPositive();
+        assertThat(events.get(2).getLong("bytesRead")).isPositive();
         int all = threads;
         assertThat(events)
             .allSatisfy(event -> {
+              assertThat(event.getBoolean("failed")).isFalse();
               assertThat(event.getInt("threads")).isEqualTo(all);
               assertThat(event.getDuration("waited")).isZero();
               assertThat(event.getDuration()).isPositive();
             });
         assertThat(after.searchTime()).isGreaterThan(before.searchTime());
       }
+    }
+  }
+
+  /** A search that failed has answered nothing, but what it did until then is counted. */
+  @Test
+  void failedSearches() throws Exception {
+    Query broken = Query.nearest(2).filter(id -> failsAt(id, id));
+    Query late = Query.within(1e9).filter(id -> failsAt(id, M - 1));
+    for (int threads = 1; threads <= 2; threads++) {
+      try (KlIndex index = KlIndex.builder(D).threads(threads).build()) {
+        index.add(LongStream.range(0, M).toArray(), p);
+        IndexStats before = index.stats();
+        List<RecordedEvent> events =
+            record(
+                "dev.kullback.IndexSearch",
+                () -> {
+                  for (Query query : List.of(broken, late)) {
+                    assertThatExceptionOfType(IllegalStateException.class)
+                        .isThrownBy(() -> index.search(q, query));
+                  }
+                  assertThatExceptionOfType(InvalidGaussianException.class)
+                      .isThrownBy(() ->
+                          index.query(mean, 0, new float[D], 0, 4, new long[4], new float[4]));
+                });
+        assertThat(
+                events.stream().map(e -> fields(e, "k", "queries", "passes", "failed").toString()))
+            .containsExactly("[2, 0, 0, true]", "[0, 0, 0, true]", "[4, 0, 0, true]");
+        IndexStats after = index.stats();
+        assertThat(after.queries()).isEqualTo(before.queries());
+        assertThat(events.stream().mapToLong(e -> e.getLong("survivors")).sum())
+            .isEqualTo(after.survivors() - before.survivors());
+        assertThat(events.stream().mapToLong(e -> e.getLong("bytesRead")).sum())
+            .isEqualTo(after.bytesRead() - before.bytesRead())
+            .isPositive();
+        assertThat(after.searchTime()).as("of failed ones, too").isGreaterThan(before.searchTime());
+      }
+    }
+  }
+
+  private static boolean failsAt(long id, long last) {
+    if (id == last) {
+      throw new IllegalStateException("filter");
+    }
+    return true;
+  }
+
+  @Test
+  void failedCalls() throws Exception {
+    Query hurried = Query.nearest(2).timeout(Duration.ofNanos(5));
+    try (KlEngine engine = KlEngine.builder().backend(Backend.SCALAR).build()) {
+      List<RecordedEvent> events =
+          record(
+              "dev.kullback.Call",
+              () -> {
+                assertThatExceptionOfType(SearchTimeoutException.class)
+                    .isThrownBy(() -> engine.search(q, p, hurried));
+                engine.nearest(q, p, 2);
+                assertThatExceptionOfType(IllegalStateException.class)
+                    .isThrownBy(() -> engine.forEachTile(q, p, _ -> failsAt(0, 0)));
+                engine.pairwise(q, p);
+              });
+      assertThat(events.stream().map(e -> fields(e, "operation", "failed").toString()))
+          .containsExactly(
+              "[search, true]", "[search, false]", "[forEachTile, true]", "[pairwise, false]");
     }
   }
 

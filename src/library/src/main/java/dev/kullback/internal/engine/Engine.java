@@ -216,6 +216,7 @@ public final class Engine implements AutoCloseable {
   void end(Workspace lead, String operation, int n, int m, int dimension, long asked) {
     CallEvent event = lead.event;
     boolean isCold = lead.kernels.isCold();
+    boolean hasFailed = !lead.succeeded;
     TimeLimit exceeded = lead.exceeded();
     calls.addSince(lead.started());
     entries.add(asked);
@@ -227,7 +228,7 @@ public final class Engine implements AutoCloseable {
       BackgroundWarmUp.callEnded();
     }
     if (event != null && recorded != null) {
-      event.end(operation, recorded, n, m, dimension, asked, threads(), isCold);
+      event.end(operation, recorded, n, m, dimension, asked, threads(), isCold, hasFailed);
     }
     if (exceeded != null) {
       Events.timeout("KlEngine." + operation, exceeded.nanos());

@@ -41,6 +41,9 @@ public final class Workspace extends Worker {
   /** Of the call that it leads; null if that is not recorded. */
   @Nullable CallEvent event;
 
+  /** Whether the call that it leads has done its work. */
+  boolean succeeded;
+
   private final Engine engine;
   private final @Nullable CudaDevice device;
   private final MatrixRunner matrix = new MatrixRunner(this);
@@ -71,6 +74,7 @@ public final class Workspace extends Worker {
   public void pairwise(Batch q, Batch p) {
     try {
       matrix.run(q, p, engine.formula.isExchanged(false));
+      succeeded = true;
     } catch (InternalError e) {
       throw results.failed(e);
     } finally {
@@ -91,6 +95,7 @@ public final class Workspace extends Worker {
         share(n, step, (from, to, w) -> w.kernels.pairs(q).aligned(q, p, from, to, results));
       }
       results.settle();
+      succeeded = true;
     } catch (InternalError e) {
       throw results.failed(e);
     } finally {
@@ -111,6 +116,7 @@ public final class Workspace extends Worker {
         share(n, step, (from, to, w) -> w.kernels.pairs(q).standard(q, from, to, results));
       }
       results.settle();
+      succeeded = true;
     } catch (InternalError e) {
       throw results.failed(e);
     } finally {
@@ -128,6 +134,7 @@ public final class Workspace extends Worker {
       } else {
         share(n, step, (from, to, w) -> w.kernels.pairs.pairs(q, i, p, j, from, to, results));
       }
+      succeeded = true;
     } finally {
       end("pairs", q, p, i.length);
     }
@@ -145,6 +152,7 @@ public final class Workspace extends Worker {
       Arguments.checkEvery(options, least, p.size());
       nearest.into(NearestRows.EVEN, indices, results);
       compute(q, p, options.reverse(), nearest);
+      succeeded = true;
     } finally {
       end("search", q, p, (long) q.size() * p.size());
     }
@@ -154,7 +162,9 @@ public final class Workspace extends Worker {
   NeighborLists search(Batch q, Batch p, SearchOptions options) {
     try {
       limit(options.timeout(), options.end());
-      return options.isWithin() ? within(q, p, options) : nearest(q, p, options);
+      NeighborLists found = options.isWithin() ? within(q, p, options) : nearest(q, p, options);
+      succeeded = true;
+      return found;
     } finally {
       end("search", q, p, (long) q.size() * p.size());
     }
@@ -192,6 +202,7 @@ public final class Workspace extends Worker {
   void reduce(String operation, Batch q, Batch p, RowReduction reduction) {
     try {
       compute(q, p, false, reduction);
+      succeeded = true;
     } finally {
       end(operation, q, p, (long) q.size() * p.size());
     }
@@ -258,6 +269,7 @@ public final class Workspace extends Worker {
     rows.clear();
     band.trim();
     event = null;
+    succeeded = false;
     reset();
   }
 }

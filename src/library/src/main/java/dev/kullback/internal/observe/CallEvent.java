@@ -43,6 +43,9 @@ public final class CallEvent extends Event {
   @Label("Cold")
   boolean cold;
 
+  @Label("Failed")
+  boolean failed;
+
   private CallEvent() {}
 
   static @Nullable CallEvent begun() {
@@ -63,7 +66,8 @@ public final class CallEvent extends Event {
       int dimension,
       long entries,
       int threads,
-      boolean cold) {
+      boolean cold,
+      boolean failed) {
     end();
     if (shouldCommit()) {
       this.operation = operation;
@@ -74,6 +78,7 @@ public final class CallEvent extends Event {
       this.entries = entries;
       this.threads = threads;
       this.cold = cold;
+      this.failed = failed;
       commit();
     }
   }

@@ -50,6 +50,9 @@ public final class IndexSearchEvent extends Event {
   @Timespan(Timespan.NANOSECONDS)
   long waited;
 
+  @Label("Failed")
+  boolean failed;
+
   private IndexSearchEvent() {}
 
   static @Nullable IndexSearchEvent begun() {
@@ -73,7 +76,12 @@ public final class IndexSearchEvent extends Event {
     this.bytesRead = bytesRead;
   }
 
-  public void end(int k, double radius, int queries, int threads, boolean cold) {
+  /**
+   * Ends it.
+   *
+   * @param queries that were answered
+   */
+  public void end(int k, double radius, int queries, int threads, boolean cold, boolean failed) {
     end();
     if (shouldCommit()) {
       this.k = k;
@@ -81,6 +89,7 @@ public final class IndexSearchEvent extends Event {
       this.queries = queries;
       this.threads = threads;
       this.cold = cold;
+      this.failed = failed;
       commit();
     }
   }

@@ -146,7 +146,7 @@ public final class Gathering {
         awaitEnd(pass, options.timeout(), end);
       }
     } catch (CancellationException e) { // a follower gives up
-      end(event, asked, options);
+      end(event, asked, options, true);
       throw e;
     } finally {
       lock.unlock();
@@ -162,16 +162,17 @@ public final class Gathering {
       return searches.search(snapshot, query, options, end, event);
     }
     if (row > 0) {
-      end(event, asked, options);
+      end(event, asked, options, false);
     }
     return row(found, row);
   }
 
   /** Ends the event of a follower, which has only waited. */
-  private void end(@Nullable IndexSearchEvent event, long asked, SearchOptions options) {
+  private void end(
+      @Nullable IndexSearchEvent event, long asked, SearchOptions options, boolean failed) {
     if (event != null) {
       event.waited(System.nanoTime() - asked);
-      searches.end(event, options.k(), options.radius(), 1);
+      searches.end(event, options.k(), options.radius(), 1, failed);
     }
   }
 

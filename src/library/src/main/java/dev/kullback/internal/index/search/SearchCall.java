@@ -7,6 +7,7 @@ import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.rows.Ranking;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Job;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
@@ -35,7 +36,9 @@ final class SearchCall implements Job.Task<Searcher> {
   private final double[][] values;
   private final AtomicLong pairs = new AtomicLong();
 
-  /** What its tasks have done that ended. */
+  private final AtomicInteger passes = new AtomicInteger();
+
+  /** The work of its tasks, also of one that failed. */
   private final AtomicLong survivors = new AtomicLong();
 
   private final AtomicLong bytesRead = new AtomicLong();
@@ -99,9 +102,9 @@ final class SearchCall implements Job.Task<Searcher> {
     return (long) groups * chunks;
   }
 
-  /** How often all panels are gone through. */
+  /** How often all panels were gone through. */
   int passes() {
-    return groups;
+    return passes.get();
   }
 
   long survivors() {
@@ -122,10 +125,17 @@ final class SearchCall implements Job.Task<Searcher> {
 
   @Override
   public void run(long index, Searcher searcher) {
-    int group = (int) (index / chunks);
-    long chunk = index % chunks;
     long decided = searcher.decided;
     long read = searcher.bytesRead();
+    try {
+      search((int) (index / chunks), index % chunks, searcher);
+    } finally {
+      survivors.addAndGet(searcher.decided - decided);
+      bytesRead.addAndGet(searcher.bytesRead() - read);
+    }
+  }
+
+  private void search(int group, long chunk, Searcher searcher) {
     searcher.start(snapshot, options);
     searcher.ask(queries, first(group), count(group));
     if (candidates != null) {
@@ -135,19 +145,19 @@ final class SearchCall implements Job.Task<Searcher> {
       finish(group, searcher);
       return;
     }
+    boolean isLast = true;
     long from = panels * chunk / chunks;
     long to = panels * (chunk + 1) / chunks;
     if (chunks == 1) {
       searcher.scan(from, to, SharedLimits.NONE);
-      finish(group, searcher);
     } else {
       searcher.scan(from, to, shared[group].limits);
-      if (isLast(shared[group], searcher)) {
-        finish(group, searcher);
-      }
+      isLast = isLast(shared[group], searcher);
     }
-    survivors.addAndGet(searcher.decided - decided);
-    bytesRead.addAndGet(searcher.bytesRead() - read);
+    if (isLast) {
+      passes.incrementAndGet();
+      finish(group, searcher);
+    }
   }
 
   /** Merges a thread's candidates into its group's; the last thread gets all of them, and {@code true}. */

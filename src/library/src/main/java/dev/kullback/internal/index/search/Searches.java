@@ -220,16 +220,18 @@ public final class Searches implements AutoCloseable {
   private NeighborIds run(
       SearchCall call, int n, SearchOptions options, long end, @Nullable IndexSearchEvent event) {
     Searcher lead = crew.take();
+    boolean failed = true;
     try {
       lead.startCall();
       lead.limit(options.timeout(), end);
       crew.share(call.tasks(), lead, call);
+      failed = false;
     } finally {
       calls.addSince(lead.started());
       crew.giveBack(lead);
       if (event != null) {
         did(event, call);
-        end(event, options.k(), options.radius(), n);
+        end(event, options.k(), options.radius(), n, failed);
       }
     }
     queries.add(n);
@@ -253,36 +255,43 @@ public final class Searches implements AutoCloseable {
       float[] kl) {
     IndexSearchEvent event = Events.indexSearch();
     Searcher lead = crew.take();
+    SearchCall call = null;
+    boolean failed = true;
     try {
       lead.startCall();
       lead.startNearest(snapshot, k);
       lead.ask(mean, meanAt, std, stdAt);
-      queries.increment();
+      int count;
       if (crew.threads() > 1) {
         SearchOptions options = SearchOptions.nearest(k);
-        SearchCall call = new SearchCall(snapshot, lead.querySlot(), options, crew.threads());
+        call = new SearchCall(snapshot, lead.querySlot(), options, crew.threads());
         crew.share(call.tasks(), lead, call);
-        if (event != null) {
-          did(event, call);
+        count = call.found().copy(ids, kl);
+      } else {
+        lead.scanAll();
+        lead.decide(0);
+        Ranking found = lead.ranking(0);
+        count = found.count();
+        for (int r = 0; r < count; r++) {
+          ids[r] = found.place(r);
+          kl[r] = (float) found.value(r);
         }
-        return call.found().copy(ids, kl);
       }
-      lead.scanAll();
-      lead.decide(0);
-      Ranking found = lead.ranking(0);
-      for (int r = 0; r < found.count(); r++) {
-        ids[r] = found.place(r);
-        kl[r] = (float) found.value(r);
-      }
-      if (event != null) {
-        event.did(1, lead.decided, lead.bytesRead());
-      }
-      return found.count();
+      queries.increment();
+      failed = false;
+      return count;
     } finally {
       calls.addSince(lead.started());
+      if (event != null) {
+        if (call == null) {
+          event.did(failed ? 0 : 1, lead.decided, lead.bytesRead());
+        } else {
+          did(event, call);
+        }
+      }
       crew.giveBack(lead);
       if (event != null) {
-        end(event, k, Double.POSITIVE_INFINITY, 1);
+        end(event, k, Double.POSITIVE_INFINITY, 1, failed);
       }
     }
   }
@@ -291,9 +300,10 @@ public final class Searches implements AutoCloseable {
     event.did(call.passes(), call.survivors(), call.bytesRead());
   }
 
-  /** Ends the event of a search. */
-  void end(IndexSearchEvent event, int k, double radius, int queries) {
-    event.end(k, radius, queries, crew.threads(), !Kernels.isIndexFast(user != null));
+  /** Ends the event of a search, which answered so many queries, or failed. */
+  void end(IndexSearchEvent event, int k, double radius, int queries, boolean failed) {
+    boolean isCold = !Kernels.isIndexFast(user != null);
+    event.end(k, radius, failed ? 0 : queries, crew.threads(), isCold, failed);
   }
 
   /** Counts what a searcher has done, and has it forget the call. */
