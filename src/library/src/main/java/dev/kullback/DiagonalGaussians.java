@@ -123,9 +123,9 @@ public final class DiagonalGaussians implements Gaussians {
    *
    * and c(x) is the same for all p. They are rounded to float, so candidates are about those of the smallest KL, which {@link KlIndex#rank} puts in exact
    * order. Where means are large beside σ and lie around one point, the sums cancel: subtract that point from the means of both batches,
-   * which changes no KL.
+   * which changes no KL. An element that is too small for float becomes 0, which changes an inner product by less than 2⁻²².
    *
-   * @throws IllegalArgumentException if an element is beyond float
+   * @throws InvalidGaussianException if an element is beyond float, as where σ is 0; the message says what to scale
    */
   public float[] toInnerProducts() {
     return batch.toInnerProducts(false);
@@ -134,7 +134,7 @@ public final class DiagonalGaussians implements Gaussians {
   /**
    * {@return the vectors a of queries, of {@link #toInnerProducts}, row-major {@code [N, 2·D + 1]} as those of references}
    *
-   * @throws IllegalArgumentException if an element is beyond float
+   * @throws InvalidGaussianException if an element is beyond float; the message says what to scale
    */
   public float[] toInnerProductQueries() {
     return batch.toInnerProducts(true);

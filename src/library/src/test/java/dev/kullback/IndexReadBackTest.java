@@ -24,6 +24,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -367,13 +368,53 @@ class IndexReadBackTest {
         assertSame(index.rank(x.gaussians(), candidates, 5), index.nearest(x.gaussians(), 5));
       }
     }
-    DiagonalGaussians narrow =
-        DiagonalGaussians.ofStd(new double[] {0, 0}, new double[] {1, 1e-30}, 1);
+  }
+
+  /** The message names the value, and what it advises helps. */
+  @Test
+  void innerProductsBeyondFloat() {
+    double[] zeros = new double[2];
+    DiagonalGaussians narrow = DiagonalGaussians.ofStd(zeros, new double[] {1, 1e-30}, 1);
     assertThat(narrow.toInnerProductQueries()).hasSize(6);
-    assertThatIllegalArgumentException()
-        .isThrownBy(narrow::toInnerProducts)
-        .withMessageStartingWith(
-            "Gaussian 1 has a vector with an element beyond float, -Infinity;");
+    assertBeyondFloat(
+        narrow::toInnerProducts,
+        "std[1][0] (Gaussian 1, dimension 0) is 1.0E-30, but its vector's -1/(2σ²) is -5",
+        "; multiply the means of both batches by one c above 1, and standard deviations by c,");
+    double[] low = {0, -140};
+    assertBeyondFloat(
+        DiagonalGaussians.ofLogVariance(zeros, low, 2)::toInnerProducts,
+        "logVariance[0][1] (Gaussian 0, dimension 1) is -140.0, ",
+        " by one c above 1, and add 2 ln c to the log-variances, which changes no KL");
+    low[1] += 2 * Math.log(1e15);
+    assertThat(DiagonalGaussians.ofLogVariance(zeros, low, 2).toInnerProducts()).hasSize(5);
+    assertBeyondFloat(
+        ((DiagonalGaussians)
+                Gaussians.of(
+                    ScaleKind.VARIANCE, zeros, new double[] {1, 0}, 2, ScalePolicy.SEMIDEFINITE))
+            ::toInnerProducts,
+        "variance[0][1] (Gaussian 0, dimension 1) is 0.0, ",
+        "; leave this Gaussian out, or give it a positive variance");
+    DiagonalGaussians far =
+        DiagonalGaussians.ofPrecision(new double[] {3, 1e25}, new double[] {1, 1}, 1);
+    assertBeyondFloat(
+        far::toInnerProducts,
+        "mean[1][0] (Gaussian 1, dimension 0) is 1.0E25, but its vector's -Σ μ²/(2σ²) is -",
+        "; subtract one point amid the means from those of both batches, which changes no KL");
+    assertBeyondFloat(
+        far::toInnerProductQueries,
+        "mean[1][0] (Gaussian 1, dimension 0) is 1.0E25, but its vector's σ² + μ² is ",
+        "; multiply the means of both batches by one c below 1, and precisions by 1/c²,");
+    DiagonalGaussians wide = DiagonalGaussians.ofStd(zeros, new double[] {1e30, 1e19}, 2);
+    assertThat(wide.toInnerProducts()).startsWith(-0f, -0.5e-38f);
+    assertBeyondFloat(
+        wide::toInnerProductQueries, "std[0][0]", "σ² + μ² is 1", " by one c below 1");
+  }
+
+  private static void assertBeyondFloat(ThrowingCallable call, String start, String... parts) {
+    assertThatExceptionOfType(InvalidGaussianException.class)
+        .isThrownBy(call)
+        .withMessageStartingWith(start)
+        .withMessageContainingAll(parts);
   }
 
   /** Ten that are always replaced together are read together, beside changes, commits and merges, until the index is closed. */

@@ -48,6 +48,9 @@ public final class DiagonalBatch extends Batch {
   /** Doubles up to which writing out a diagonal batch as full factors pays, 128 MiB. */
   private static final long MOST_EXPANDED = 1 << 24;
 
+  /** How messages name the last element of a reference's vector, by its part that may be large. */
+  private static final String SUM_OF_SQUARES = "-Σ μ²/(2σ²)";
+
   private static final DerivedForm<DiagonalBatch, double[]> PRECISIONS =
       new DerivedForm<>(DiagonalBatch::toPrecisions, r -> (long) Double.BYTES * r.length);
 
@@ -351,25 +354,58 @@ public final class DiagonalBatch extends Batch {
     for (int i = 0; i < size(); i++) {
       int to = i * width;
       double sum = 0;
+      double greatest = -1;
+      int farthest = 0;
       for (int h = 0; h < d; h++) {
         double m = mean(i * d + h);
-        double v = ofQueries ? kind.variance(scale(i * d + h)) : 0;
-        double w = ofQueries ? 0 : precision(i * d + h);
-        vectors[to + h] = (float) (ofQueries ? v + m * m : -0.5 * w);
-        vectors[to + d + h] = (float) (ofQueries ? m : m * w);
-        sum += 0.5 * m * m * w;
-      }
-      vectors[to + 2 * d] = (float) (ofQueries ? 1 : -sum - logDet(i));
-      for (int k = to; k < to + width; k++) {
-        if (!(Math.abs(vectors[k]) <= Float.MAX_VALUE)) {
-          throw new IllegalArgumentException(
-              "Gaussian %d has a vector with an element beyond float, %s; scale means and σ of all Gaussians by one factor"
-                  .formatted(i, vectors[k]));
+        if (ofQueries) {
+          double v = kind.variance(scale(i * d + h));
+          String argument = v > m * m ? kind.argument() : "mean";
+          vectors[to + h] = element(v + m * m, "σ² + μ²", argument, i, h);
+          vectors[to + d + h] = (float) m;
+        } else {
+          double w = precision(i * d + h);
+          vectors[to + h] = element(-0.5 * w, "-1/(2σ²)", kind.argument(), i, h);
+          vectors[to + d + h] = element(m * w, "μ/σ²", "mean", i, h);
+          double term = 0.5 * m * m * w;
+          farthest = term > greatest ? h : farthest;
+          greatest = Math.max(term, greatest);
+          sum += term;
         }
       }
+      vectors[to + 2 * d] =
+          ofQueries ? 1 : element(-sum - logDet(i), SUM_OF_SQUARES, "mean", i, farthest);
       checkpoint.passUninterrupted(Checkpoint.ofPlain(d));
     }
     return vectors;
+  }
+
+  /** Rounds an element of a vector to float, or throws an exception that names the value at fault and says how to bring it within. */
+  private float element(double value, String formula, String argument, int i, int h) {
+    float rounded = (float) value;
+    if (Math.abs(rounded) <= Float.MAX_VALUE) {
+      return rounded;
+    }
+    double given = argument.equals("mean") ? mean(i * dimension() + h) : scale(i * dimension() + h);
+    String reason =
+        "is %s, but its vector's %s is %s, beyond float".formatted(given, formula, value);
+    String scales =
+        switch (kind) {
+          case STD -> "standard deviations by c";
+          case VARIANCE -> "variances by c²";
+          case LOG_VARIANCE -> "add 2 ln c to the log-variances";
+          case PRECISION -> "precisions by 1/c²";
+        };
+    String advice =
+        kind.isZero(scale(i * dimension() + h))
+            ? "; leave this Gaussian out, or give it a positive " + kind.argument()
+            : formula.equals(SUM_OF_SQUARES)
+                ? "; subtract one point amid the means from those of both batches, which changes no KL"
+                : "; multiply the means of both batches by one c %s 1, and %s, which changes no KL"
+                    .formatted(formula.startsWith("σ²") ? "below" : "above", scales);
+    throw Constructors.INVALID_GAUSSIAN
+        .get()
+        .of(argument, i, h, "[" + h + "]", ", dimension " + h, reason, advice);
   }
 
   @Override
