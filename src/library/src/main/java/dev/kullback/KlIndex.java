@@ -727,7 +727,11 @@ public final class KlIndex implements AutoCloseable {
     return searches.ready(dimension());
   }
 
-  /** {@return what the index holds now, and what it has done since it was made or opened} */
+  /**
+   * {@return what the index holds now, and what it has done since it was made or opened}
+   *
+   * @throws AlreadyClosedException if the index is closed, unlike {@link KlEngine#stats()}: it holds nothing any more
+   */
   public IndexStats stats() {
     try (Snapshot state = index.acquire()) {
       return stats(state);

@@ -79,7 +79,8 @@ public final class Main {
     private Log() {}
 
     static void keepWarnings() {
-      if (System.getProperty("java.util.logging.config.file") == null) {
+      if (System.getProperty("java.util.logging.config.file") == null
+          && System.getProperty("java.util.logging.config.class") == null) {
         LIBRARY.setLevel(Level.WARNING);
       }
     }
