@@ -574,7 +574,8 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Finds the references of {@link #nearest(Gaussians, int)} for one query in arrays, and writes them to arrays. With one thread
-   * and without {@link Builder#batchQueries}, a call that is warm allocates nothing for k up to 16,384; for more, working memory is not kept.
+   * and without {@link Builder#batchQueries}, a call that is warm allocates nothing for k up to 16,384; for more, working memory is not kept. Near duplicates whose
+   * scales were given otherwise than as σ may allocate some 100 bytes a dimension, for terms in twice the precision of double.
    *
    * @param mean holds the query's means at {@code mean[meanAt … meanAt + D − 1]}
    * @param std holds its standard deviations at {@code std[stdAt … stdAt + D − 1]}, finite and positive
