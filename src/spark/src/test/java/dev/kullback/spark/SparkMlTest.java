@@ -57,6 +57,10 @@ class SparkMlTest {
 
   @BeforeAll
   static void fit() {
+    // LAPACK finds the machine's precision at its first call, into static fields without a lock:
+    // two
+    // tasks at once may find a wrong one, and its dlascl then never ends.
+    new MultivariateGaussian(Vectors.dense(0, 0), DenseMatrix.eye(2)).logpdf(Vectors.dense(0, 0));
     spark = TestSpark.local();
     Random random = new Random(45);
     List<Row> points = new ArrayList<>();
