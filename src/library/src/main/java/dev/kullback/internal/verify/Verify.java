@@ -68,6 +68,10 @@ public final class Verify {
   private final Engine engine;
   private final int[][] shapes;
   private final long least;
+
+  /** Windows of calls whose bytes are counted, at least, where none allocated nothing. */
+  private final long leastWindows;
+
   private final boolean hasIndex;
 
   private final List<Figures> figures = Operation.ALL.stream().map(Figures::new).toList();
@@ -100,10 +104,11 @@ public final class Verify {
     }
   }
 
-  private Verify(Engine engine, int[][] shapes, long least) {
+  private Verify(Engine engine, int[][] shapes, long least, long leastWindows) {
     this.engine = engine;
     this.shapes = shapes;
     this.least = least;
+    this.leastWindows = leastWindows;
     hasIndex = hasIndex(engine);
   }
 
@@ -123,17 +128,17 @@ public final class Verify {
 
   /** Tries every operation for about so long in all, and twice at least. */
   public static List<Finding> run(Engine engine, long nanos) {
-    return run(engine, SHAPES, nanos, 2);
+    return run(engine, SHAPES, nanos, 2, 2);
   }
 
   /**
    * Tries every operation on these shapes.
    *
-   * @param least number of calls of an operation with the batches of a small shape; with larger ones it is two. Of calls whose bytes are
-   *     counted, {@value #WINDOW} times as many, where the fewest are not 0 before
+   * @param least number of calls of an operation with the batches of a small shape; with larger ones it is two
+   * @param windows number of windows of {@value #WINDOW} calls whose bytes are counted, where the fewest are not 0 before
    */
-  static List<Finding> run(Engine engine, int[][] shapes, long nanos, long least) {
-    return new Verify(engine, shapes, least).run(nanos);
+  static List<Finding> run(Engine engine, int[][] shapes, long nanos, long least, long windows) {
+    return new Verify(engine, shapes, least, windows).run(nanos);
   }
 
   private List<Finding> run(long nanos) {
@@ -244,7 +249,7 @@ public final class Verify {
     Deque<Warm> turns = new ArrayDeque<>(all);
     while (!turns.isEmpty()) {
       Warm next = turns.remove();
-      if (next.windows > least && System.nanoTime() - start >= nanos) {
+      if (next.windows > leastWindows && System.nanoTime() - start >= nanos) {
         break;
       }
       next.run();
