@@ -168,9 +168,8 @@ public final class BackgroundWarmUp {
     /** Ends the thread if this is the last user, and waits for that: a container reports threads that are left when an application stops. */
     @Override
     public void close() {
-      boolean isExpectant = removeExpectant(this);
       Thread last = leave(this);
-      if (isExpectant) {
+      if (removeExpectant(this)) { // after that none is added
         CancellationException closed =
             new CancellationException("closed before vectors had taken over");
         complete(this, stage -> stage.completeExceptionally(closed));
