@@ -67,7 +67,9 @@ public final class Main {
 
   /** Runs the command line and ends the VM. */
   public static void main(String[] args) {
-    Thread.ofPlatform().daemon().start(Log::keepWarnings);
+    if (!isVersion(args)) {
+      Thread.ofPlatform().daemon().start(Log::keepWarnings);
+    }
     System.exit(run(args, System.out, System.err));
   }
 
@@ -88,12 +90,15 @@ public final class Main {
 
   /** Runs the command line; returns its exit status. */
   public static int run(String[] args, PrintStream out, PrintStream err) {
-    if (args.length == 1
-        && List.of("-V", "--version").contains(args[0])) { // in a third of the time
+    if (isVersion(args)) { // in a third of the time
       out.println(versionLine());
       return new Terminal(out, err).end(0);
     }
     return new Main(out, err, args).run(args);
+  }
+
+  private static boolean isVersion(String[] args) {
+    return args.length == 1 && List.of("-V", "--version").contains(args[0]);
   }
 
   private int run(String[] args) {
