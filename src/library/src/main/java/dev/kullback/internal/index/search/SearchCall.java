@@ -55,11 +55,7 @@ final class SearchCall implements Job.Task<Searcher> {
     }
   }
 
-  SearchCall(Snapshot snapshot, DiagonalBatch queries, SearchOptions options, int threads) {
-    this(snapshot, queries, options, null, threads);
-  }
-
-  /** The same among the references that are candidates of each query. */
+  /** A search among the references that are candidates of each query, or among all where these are null. */
   SearchCall(
       Snapshot snapshot,
       DiagonalBatch queries,

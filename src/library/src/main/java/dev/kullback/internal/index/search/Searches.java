@@ -195,11 +195,7 @@ public final class Searches implements AutoCloseable {
       SearchOptions options,
       long end,
       @Nullable IndexSearchEvent event) {
-    if (batch.size() == 0) {
-      return new NeighborIds(new long[0], new double[0], new int[1]);
-    }
-    SearchCall call = new SearchCall(snapshot, batch, options, crew.threads());
-    return run(call, batch.size(), options, end, event);
+    return search(snapshot, batch, null, options, end, event);
   }
 
   /**
@@ -209,16 +205,21 @@ public final class Searches implements AutoCloseable {
    */
   public NeighborIds rank(
       Snapshot snapshot, DiagonalBatch batch, long[][] candidates, SearchOptions options) {
-    if (batch.size() == 0) {
-      return new NeighborIds(new long[0], new double[0], new int[1]);
-    }
-    IndexSearchEvent event = Events.indexSearch();
-    SearchCall call = new SearchCall(snapshot, batch, options, candidates, crew.threads());
-    return run(call, batch.size(), options, 0, event);
+    return search(snapshot, batch, candidates, options, 0, Events.indexSearch());
   }
 
-  private NeighborIds run(
-      SearchCall call, int n, SearchOptions options, long end, @Nullable IndexSearchEvent event) {
+  private NeighborIds search(
+      Snapshot snapshot,
+      DiagonalBatch batch,
+      long @Nullable [][] candidates,
+      SearchOptions options,
+      long end,
+      @Nullable IndexSearchEvent event) {
+    int n = batch.size();
+    if (n == 0) {
+      return new NeighborIds(new long[0], new double[0], new int[1]);
+    }
+    SearchCall call = new SearchCall(snapshot, batch, options, candidates, crew.threads());
     Searcher lead = crew.take();
     boolean failed = true;
     try {
@@ -264,7 +265,7 @@ public final class Searches implements AutoCloseable {
       int count;
       if (crew.threads() > 1) {
         SearchOptions options = SearchOptions.nearest(k);
-        call = new SearchCall(snapshot, lead.querySlot(), options, crew.threads());
+        call = new SearchCall(snapshot, lead.querySlot(), options, null, crew.threads());
         crew.share(call.tasks(), lead, call);
         count = call.found().copy(ids, kl);
       } else {
