@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntConsumer;
 import java.util.stream.LongStream;
 import jdk.jfr.Recording;
@@ -311,19 +312,9 @@ final class Index {
       }
       long due = start + done[0] * 1_000_000_000L / REPLACED_A_SECOND;
       while (System.nanoTime() < due && !end.get()) {
-        Thread.onSpinWait();
-        if (due - System.nanoTime() > 100_000) {
-          sleep();
-        }
+        LockSupport.parkNanos(
+            due - System.nanoTime()); // waiting busily takes half of a core's threads
       }
-    }
-  }
-
-  private static void sleep() {
-    try {
-      Thread.sleep(0, 50_000);
-    } catch (InterruptedException e) {
-      throw new AssertionError(e);
     }
   }
 

@@ -55,7 +55,7 @@ import org.jspecify.annotations.Nullable;
  * {@code -XX:MaxDirectMemorySize}, by default the size of the heap, limits the memory of all indexes of the process; a change that would
  * exceed it throws {@link OutOfMemoryError}. Memory and mappings that no search can reach any more are given back at once, without the
  * garbage collector, so an index is to be closed. References that are removed take their memory until their segment is merged with
- * others, which is at the latest when half of its references are removed. A daemon thread of the index merges segments where there is
+ * others, which is at the latest when a third of its references are removed. A daemon thread of the index merges segments where there is
  * need; what it makes is in a file, too, if it is large and the index has a folder.
  *
  * <p><b>Files.</b> An index of a folder keeps what {@link #commit} wrote whenever and however the process ends. Nothing but a commit changes
@@ -746,7 +746,7 @@ public final class KlIndex implements AutoCloseable {
     long mapped = 0;
     for (LiveSegment part : state.segments()) {
       deleted += part.segment().size() - part.live();
-      heap += part.deleted() == null ? 0 : (long) Long.BYTES * part.deleted().length;
+      heap += part.heapBytes();
       long bytes = part.segment().image().byteSize();
       if (part.segment().image().isMapped()) {
         mapped += bytes;

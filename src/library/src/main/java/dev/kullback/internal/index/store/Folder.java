@@ -582,8 +582,8 @@ final class Folder implements AutoCloseable {
         live.add(new LiveSegment(segment));
         int deleted = manifest.deleted(s);
         if (deleted > 0) {
-          long[] bits = bits(words, segment, deleted);
-          live.set(s, new LiveSegment(segment, bits, segment.size() - deleted));
+          Deletions rows = deleted(words, segment, deleted);
+          live.set(s, new LiveSegment(segment, rows, segment.size() - deleted));
         }
       }
       return live;
@@ -746,16 +746,17 @@ final class Folder implements AutoCloseable {
   }
 
   /** Reads the next bits, which must be those of a segment with {@code deleted} deleted rows. */
-  private long[] bits(LongBuffer words, Segment segment, int deleted) {
+  private Deletions deleted(LongBuffer words, Segment segment, int deleted) {
     long[] bits = new long[Deletions.words(segment.size())];
     boolean there = words.remaining() >= bits.length;
     if (there) {
       words.get(bits);
     }
-    if (!there || Deletions.count(bits) != deleted || !Deletions.fit(bits, segment.size())) {
+    Deletions rows = Deletions.of(bits, segment.size());
+    if (!there || Deletions.count(bits) != deleted || rows == null) {
       throw changed(path.resolve(MANIFEST));
     }
-    return bits;
+    return rows;
   }
 
   /**
@@ -1078,13 +1079,13 @@ final class Folder implements AutoCloseable {
   private static byte[] bits(LiveSegment[] states) {
     int words = 0;
     for (LiveSegment part : states) {
-      words += part.deleted() == null ? 0 : part.deleted().length;
+      words += part.deleted() == null ? 0 : Deletions.words(part.segment().size());
     }
     byte[] bytes = new byte[Math.multiplyExact(Long.BYTES, words)];
     LongBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
     for (LiveSegment part : states) {
       if (part.deleted() != null) {
-        buffer.put(part.deleted());
+        part.deleted().write(part.segment().size(), buffer);
       }
     }
     return bytes;

@@ -43,6 +43,11 @@ public final class Index implements AutoCloseable {
 
   private static final long[] NONE = {};
 
+  /** Rows of the first open segment, and the factor of those of the next, where one is full. */
+  private static final int FIRST_ROWS = 16;
+
+  private static final int MORE_ROWS = 4;
+
   private final int dimension;
   private final @Nullable Folder folder;
   private final BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger;
@@ -62,6 +67,12 @@ public final class Index implements AutoCloseable {
   // under the writer's lock
 
   private Part[] parts = {};
+
+  /** The part of an open segment, to which small batches are added; null if there is none. */
+  private @Nullable Part open;
+
+  /** Rows of the next open segment. */
+  private int openRows = FIRST_ROWS;
 
   /** Rows added and removed since the last commit. */
   private final AtomicLong changes = new AtomicLong();
@@ -297,22 +308,87 @@ public final class Index implements AutoCloseable {
     if (ids.length == 0) {
       return;
     }
+    if (policy.isSmall(ids.length)) {
+      checkUnique(ids);
+      change(ids, batch, replace, null);
+      return;
+    }
     Segment added = segment(ids, batch);
     try {
-      lock(writer);
-      try {
-        checkOpen();
-        if (!replace) {
-          checkNew(ids);
-        }
-        change(replace ? ids : NONE, added);
-      } finally {
-        writer.unlock();
-      }
+      change(ids, batch, replace, added);
     } finally {
       added.release(); // the snapshot keeps it
+    }
+  }
+
+  /** Adds a batch as a segment of its own, or to the open one if there is no segment. */
+  private void change(long[] ids, DiagonalBatch batch, boolean replace, @Nullable Segment added) {
+    lock(writer);
+    try {
+      checkOpen();
+      if (!replace) {
+        checkNew(ids);
+      }
+      long[] deleted = replace ? ids : NONE;
+      if (added != null) {
+        change(deleted, added, null);
+      } else {
+        append(deleted, ids, batch);
+      }
+    } finally {
+      writer.unlock();
       memory.reclaim();
     }
+  }
+
+  private static void checkUnique(long[] ids) {
+    for (int s = 1; s < ids.length; s++) {
+      for (int before = 0; before < s; before++) {
+        if (ids[before] == ids[s]) {
+          throw duplicate(ids, ids[s]);
+        }
+      }
+    }
+  }
+
+  /** Adds a batch to the open segment, or to a new one where there is none that takes it, and the one before becomes as others. */
+  private void append(long[] deleted, long[] ids, DiagonalBatch batch) {
+    Part to = open;
+    if (to != null && to.live.segment().takes(batch)) {
+      change(deleted, to.live.segment().with(ids, batch), to);
+      return;
+    }
+    if (to != null) {
+      openRows = Math.min(MORE_ROWS * openRows, policy.mostOpenRows());
+      closeOpen(to);
+    }
+    int rows = Math.max(openRows, ids.length);
+    Segment made = Segment.open(memory::allocate, batch, rows, order());
+    try {
+      change(deleted, made.with(ids, batch), null);
+      open = parts[parts.length - 1];
+    } finally {
+      made.release(); // the snapshot keeps it
+    }
+  }
+
+  /** The order of the dimensions in the largest segment, which is a good one for others. */
+  private int[] order() {
+    Segment largest = null;
+    for (Part part : parts) {
+      Segment segment = part.live.segment();
+      if (largest == null || segment.size() > largest.size()) {
+        largest = segment;
+      }
+    }
+    return largest == null ? IntStream.range(0, dimension).toArray() : largest.order();
+  }
+
+  /** Makes a segment as others of the open one, or leaves it as it is where that fails. */
+  private void closeOpen(Part part) {
+    open = null;
+    List<List<Part>> once = new ArrayList<>(List.of(List.of(part)));
+    tryMerges(() -> once.isEmpty() ? null : once.removeFirst());
   }
 
   private void checkNew(long[] ids) {
@@ -331,7 +407,7 @@ public final class Index implements AutoCloseable {
     lock(writer);
     try {
       checkOpen();
-      return change(ids, null);
+      return change(ids, null, null);
     } finally {
       writer.unlock();
       memory.reclaim();
@@ -366,27 +442,42 @@ public final class Index implements AutoCloseable {
         "ids[%d] = %d is also ids[%d]; ids must be unique".formatted(at[1], id, at[0]));
   }
 
-  /** Deletes ids and adds a segment, in one step; nothing has changed if it fails. Returns how many ids were there. */
-  private int change(long[] deleted, @Nullable Segment added) {
+  /**
+   * Deletes ids and adds a segment, in one step; nothing has changed if it fails. Returns how many ids were there.
+   *
+   * @param grown the part whose open segment the added one is, with more rows; null for a new part
+   */
+  private int change(long[] deleted, @Nullable Segment added, @Nullable Part grown) {
     Part[] before = parts;
     LiveSegment[] live = new LiveSegment[before.length];
-    List<Part> after = new ArrayList<>();
+    List<Part> after = new ArrayList<>(before.length + 1);
     int removed = 0;
+    boolean isDue = (grown == null && added != null) || failures > 0;
+    int size = added == null ? 0 : added.size();
     for (int s = 0; s < before.length; s++) {
-      live[s] = Deletions.without(before[s].live, deleted);
-      removed += before[s].live.live() - live[s].live();
+      LiveSegment now = before[s].live;
+      live[s] = Deletions.without(now, deleted);
+      removed += now.live() - live[s].live();
+      isDue |= live[s] != now && MergePolicy.isEmptier(live[s]);
+      if (added != null && before[s] == grown) {
+        size -= now.segment().size();
+        live[s] = new LiveSegment(added, live[s].deleted(), live[s].live() + size);
+      }
       if (live[s].live() > 0) {
         after.add(before[s]);
       }
     }
-    int size = 0;
-    if (added != null) {
+    if (added != null && grown == null) {
       after.add(new Part(new LiveSegment(added)));
-      size = added.size();
     }
     publish(before, live, after, snapshot.size() - removed + size);
+    if (open != null && open.live.live() == 0) {
+      open = null;
+    }
     changes.addAndGet(removed + (long) size);
-    mergeDue();
+    if (isDue) {
+      mergeDue();
+    }
     return removed;
   }
 
@@ -420,7 +511,7 @@ public final class Index implements AutoCloseable {
   }
 
   private @Nullable List<Part> due(long most, int least) {
-    return policy.due(parts, most, leastFailing(), least);
+    return policy.due(parts, open, most, leastFailing(), least);
   }
 
   private void startMerging() {
@@ -611,7 +702,10 @@ public final class Index implements AutoCloseable {
       lock(writer);
       try {
         checkOpen();
+        open = null;
+        openRows = FIRST_ROWS;
         tryMerges(() -> policy.unwritten(parts, leastFailing()));
+        sortAll();
         taken = parts;
         state = acquire();
         counted = changes.get();
@@ -631,6 +725,16 @@ public final class Index implements AutoCloseable {
     } finally {
       committer.unlock();
       memory.reclaim();
+    }
+  }
+
+  /** Makes segments as others of those that were open, and could not be merged. */
+  private void sortAll() {
+    for (Part part : parts) {
+      if (part.live.segment().isOpen()) {
+        Merge merge = Merge.of(List.of(part), null);
+        exchange(merge, Segment.merge(merge.before(), memory::allocate));
+      }
     }
   }
 

@@ -1,12 +1,16 @@
 package dev.kullback.internal.index.store;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Goes over the live rows of segments by ascending id. */
 final class LiveRows {
   private final List<LiveSegment> parts;
 
-  /** The next row of each segment that has not been gone over. */
+  /** The rows of each segment by ascending ids; null where they are so. */
+  private final int[] @Nullable [] byId;
+
+  /** The next row of each segment that has not been gone over, in that order. */
   private final int[] next;
 
   private int at = -1;
@@ -15,6 +19,7 @@ final class LiveRows {
   LiveRows(List<LiveSegment> parts) {
     this.parts = parts;
     next = new int[parts.size()];
+    byId = parts.stream().map(part -> part.segment().byId()).toArray(int[][]::new);
   }
 
   /** Goes to the next row, and returns whether there is one. */
@@ -26,10 +31,10 @@ final class LiveRows {
     for (int k = 0; k < next.length; k++) {
       LiveSegment part = parts.get(k);
       Segment from = part.segment();
-      while (next[k] < from.size() && !part.isLive(next[k])) {
+      while (next[k] < from.size() && !part.isLive(row(k))) {
         next[k]++;
       }
-      if (next[k] < from.size() && (at < 0 || from.id(next[k]) < id())) {
+      if (next[k] < from.size() && (at < 0 || from.id(row(k)) < id())) {
         at = k;
       }
     }
@@ -45,6 +50,11 @@ final class LiveRows {
   }
 
   int row() {
-    return next[at];
+    return row(at);
+  }
+
+  private int row(int part) {
+    int[] order = byId[part];
+    return order == null ? next[part] : order[next[part]];
   }
 }

@@ -5,18 +5,21 @@ import org.jspecify.annotations.Nullable;
 /**
  * A segment without the rows that were removed from it since.
  *
- * @param deleted bits of the removed rows, row s in word s/64, which no one changes any more; null if there are none
+ * @param deleted the removed rows; null if there are none
  * @param live number of rows that are left
  */
-@SuppressWarnings(
-    "ArrayRecordComponent") // its identity does not matter, and it is not copied for each search
-public record LiveSegment(Segment segment, long @Nullable [] deleted, int live) {
+public record LiveSegment(Segment segment, @Nullable Deletions deleted, int live) {
   /** A segment with all its rows. */
   public LiveSegment(Segment segment) {
     this(segment, null, segment.size());
   }
 
+  /** Bytes on the heap that tell which rows are removed. */
+  public long heapBytes() {
+    return deleted == null ? 0 : deleted.heapBytes();
+  }
+
   public boolean isLive(int row) {
-    return !Deletions.contain(deleted, row);
+    return deleted == null || !deleted.contains(row);
   }
 }

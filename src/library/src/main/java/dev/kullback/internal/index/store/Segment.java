@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Diagonal Gaussians of one kind and precision under ascending ids, never changed. All of it is one image, which is also the file's
- * content: little endian, each section at a multiple of 64 bytes.
+ * content: little endian, each section at a multiple of 64 bytes. A segment that is {@linkplain #open open} has room for more rows, under
+ * ids in the order in which they came, and is no file's: one that has some rows more shares its image.
  *
  * <pre>
  * header      magic, version, D, n, kind, whether of double; the least number p̂, in float; whether there are codes
@@ -70,6 +71,11 @@ public final class Segment {
   private final Memory.Block block;
   private final MemorySegment image;
   private final int size;
+
+  /** Rows that the image has room for. */
+  private final int capacity;
+
+  private final boolean isOpen;
   private final int dimension;
   private final Scale kind;
   private final boolean isDouble;
@@ -97,6 +103,8 @@ public final class Segment {
       boolean isDouble,
       boolean isCoded) {
     this.size = size;
+    capacity = size;
+    isOpen = false;
     this.dimension = dimension;
     this.kind = kind;
     this.isDouble = isDouble;
@@ -128,6 +136,62 @@ public final class Segment {
     this(memory, size, dimension, kind, isDouble, Codes.areWorthwhile(size, dimension));
   }
 
+  /** The first rows of an image with room for more. */
+  private Segment(Segment whole, int size, int[] order) {
+    this.size = size;
+    capacity = whole.capacity;
+    isOpen = true;
+    dimension = whole.dimension;
+    kind = whole.kind;
+    isDouble = whole.isDouble;
+    ids = whole.ids;
+    logDets = whole.logDets;
+    bounds = whole.bounds;
+    slacks = whole.slacks;
+    lengths = whole.lengths;
+    means = whole.means;
+    scales = whole.scales;
+    panels = whole.panels;
+    this.order = order;
+    block = whole.block;
+    image = whole.image;
+    codes = null;
+  }
+
+  /**
+   * Makes an open segment without rows, for such as a batch has, which the caller is to {@link #release}.
+   *
+   * @param order of the panels' dimensions; it is not copied
+   */
+  static Segment open(Memory.Allocator memory, DiagonalBatch like, int capacity, int[] order) {
+    int d = like.dimension();
+    Segment whole = new Segment(memory, capacity, d, like.kind(), like.isDouble(), false);
+    whole.image.set(FLOAT, LEAST, Float.POSITIVE_INFINITY);
+    return new Segment(whole, 0, order);
+  }
+
+  /** Whether an open segment has room for the rows of a batch. */
+  boolean takes(DiagonalBatch batch) {
+    return isOpen
+        && kind == batch.kind()
+        && isDouble == batch.isDouble()
+        && batch.size() <= capacity - size;
+  }
+
+  /**
+   * Writes rows behind those of an open segment, where no search reads, and returns it with these. The image is the same: the user of one is the user of
+   * the other.
+   *
+   * @param ids of the batch's rows
+   */
+  Segment with(long[] ids, DiagonalBatch batch) {
+    for (int s = 0; s < ids.length; s++) {
+      copyRow(size + s, ids[s], batch, s);
+      deriveRow(size + s);
+    }
+    return new Segment(this, size + ids.length, order);
+  }
+
   static long aligned(long bytes) {
     return Math.ceilDiv(bytes, Memory.ALIGNMENT) * Memory.ALIGNMENT;
   }
@@ -157,19 +221,23 @@ public final class Segment {
   }
 
   private void copyRows(long[] ids, DiagonalBatch batch, int[] rows) {
-    int d = batch.dimension();
     for (int s = 0; s < ids.length; s++) {
-      long from = (long) rows[s] * d;
-      putId(s, ids[s], batch.logDet(rows[s]), batch.logDetBound(rows[s]));
-      long at = means + s * rowBytes();
-      long scaleAt = scales + s * rowBytes();
-      if (isDouble) {
-        MemorySegment.copy(batch.mean64(), (int) from, image, DOUBLE, at, d);
-        MemorySegment.copy(batch.scale64(), (int) from, image, DOUBLE, scaleAt, d);
-      } else {
-        MemorySegment.copy(batch.mean32(), (int) from, image, FLOAT, at, d);
-        MemorySegment.copy(batch.scale32(), (int) from, image, FLOAT, scaleAt, d);
-      }
+      copyRow(s, ids[s], batch, rows[s]);
+    }
+  }
+
+  private void copyRow(int row, long id, DiagonalBatch batch, int other) {
+    int d = dimension;
+    int from = other * d;
+    putId(row, id, batch.logDet(other), batch.logDetBound(other));
+    long at = means + row * rowBytes();
+    long scaleAt = scales + row * rowBytes();
+    if (isDouble) {
+      MemorySegment.copy(batch.mean64(), from, image, DOUBLE, at, d);
+      MemorySegment.copy(batch.scale64(), from, image, DOUBLE, scaleAt, d);
+    } else {
+      MemorySegment.copy(batch.mean32(), from, image, FLOAT, at, d);
+      MemorySegment.copy(batch.scale32(), from, image, FLOAT, scaleAt, d);
     }
   }
 
@@ -257,16 +325,10 @@ public final class Segment {
     image.set(FLOAT, LEAST, Float.POSITIVE_INFINITY);
     image.set(INT, CODED, codes == null ? 0 : 1);
     chooseOrder();
-    float[] panel = new float[2 * LANES * dimension];
     Checkpoint checkpoint = new Checkpoint();
-    for (int row = 0; row < size; row += LANES) {
-      Arrays.fill(panel, 0);
-      int end = Math.min(size, row + LANES);
-      for (int s = row; s < end; s++) {
-        deriveRow(s, panel, s - row);
-      }
-      MemorySegment.copy(panel, 0, image, FLOAT, panelAt(row / LANES), panel.length);
-      checkpoint.pass(Checkpoint.ofPlain((long) dimension * LANES));
+    for (int row = 0; row < size; row++) {
+      deriveRow(row);
+      checkpoint.pass(Checkpoint.ofPlain(dimension));
     }
     if (codes != null) {
       codes.make(this);
@@ -304,7 +366,9 @@ public final class Segment {
     MemorySegment.copy(order, 0, image, INT, HEADER, dimension);
   }
 
-  private void deriveRow(int row, float[] panel, int lane) {
+  /** Writes what follows from a row of the image. */
+  private void deriveRow(int row) {
+    long lane = panelAt(row / LANES) + (long) Float.BYTES * (row % LANES);
     boolean beyond = false;
     float least = leastPrecision();
     double slack = 0;
@@ -318,8 +382,9 @@ public final class Segment {
       slack += (m - mean) * (m - mean) * precision;
       length += (double) mean * mean * precision;
       least = Math.min(least, precision);
-      panel[2 * LANES * k + lane] = mean;
-      panel[2 * LANES * k + LANES + lane] = precision;
+      long at = lane + 2L * Float.BYTES * LANES * k;
+      image.set(FLOAT, at, mean);
+      image.set(FLOAT, at + Float.BYTES * LANES, precision);
     }
     image.set(FLOAT, LEAST, least);
     float up = Rounding.up(Math.sqrt(slack) * Rounding.more(dimension));
@@ -372,6 +437,27 @@ public final class Segment {
     return size;
   }
 
+  /** Rows that bits for deleted ones are to be of. */
+  int capacity() {
+    return capacity;
+  }
+
+  /** Whether it can have more rows, and has not its rows by ascending ids. */
+  boolean isOpen() {
+    return isOpen;
+  }
+
+  /** Returns the rows by ascending ids, and of one id as they came; null where that is how they are. */
+  int @Nullable [] byId() {
+    return isOpen
+        ? IntStream.range(0, size)
+            .boxed()
+            .sorted(Comparator.comparingLong(this::id))
+            .mapToInt(Integer::intValue)
+            .toArray()
+        : null;
+  }
+
   public int dimension() {
     return dimension;
   }
@@ -389,8 +475,20 @@ public final class Segment {
     return image.get(LONG, ids + (long) Long.BYTES * row);
   }
 
-  /** Returns the row of an id, or −1. */
+  /** Returns the row of an id, or −1; of rows that an open segment has of it, the last, as the others are deleted. */
   public int find(long id) {
+    return isOpen ? findLast(id) : search(id);
+  }
+
+  private int findLast(long id) {
+    int row = size - 1;
+    while (row >= 0 && id(row) != id) {
+      row--;
+    }
+    return row;
+  }
+
+  private int search(long id) {
     int low = 0;
     int high = size - 1;
     while (low <= high) {

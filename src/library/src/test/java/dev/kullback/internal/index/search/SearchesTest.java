@@ -256,16 +256,13 @@ class SearchesTest {
         int[] rows = IntStream.range(0, m).filter(i -> part[i] == its).toArray();
         if (rows.length > 0) {
           long[] its2 = Arrays.stream(rows).mapToLong(i -> ids[i]).toArray();
-          BitSet deleted = new BitSet();
-          for (int s = 0; s < rows.length; s++) {
-            deleted.set(s, removed.get(rows[s]));
-          }
-          long[] bits = Arrays.copyOf(deleted.toLongArray(), Math.ceilDiv(rows.length, 64));
-          segments.add(
-              new LiveSegment(
-                  Content.segment(its2, all.batch, rows),
-                  deleted.isEmpty() ? null : bits,
-                  rows.length - deleted.cardinality()));
+          long[] deleted =
+              Arrays.stream(rows).filter(removed::get).mapToLong(i -> ids[i]).toArray();
+          Segment segment =
+              isCoded || (seed + k) % 3 > 0
+                  ? Content.segment(its2, all.batch, rows)
+                  : Content.openSegment(its2, all.batch, rows);
+          segments.add(Content.without(segment, deleted));
         }
       }
       int[] left = IntStream.range(0, m).filter(i -> !removed.get(i)).toArray();

@@ -10,6 +10,7 @@ import dev.kullback.internal.numerics.Scale;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 
 /** Contents of an index that tests can compare: a version under each id, which is the log-variance of its first dimension. */
 public final class Content {
@@ -46,6 +47,22 @@ public final class Content {
   /** A segment in memory that stays. */
   public static Segment segment(long[] ids, DiagonalBatch batch, int[] rows) {
     return Segment.of(MEMORY::allocate, ids, batch, rows);
+  }
+
+  /** The same as an open one, which has room for more, and got its rows one by one, the last first. */
+  public static Segment openSegment(long[] ids, DiagonalBatch batch, int[] rows) {
+    int[] order = IntStream.range(0, batch.dimension()).toArray();
+    Segment made = Segment.open(MEMORY::allocate, batch, ids.length + 5, order);
+    for (int s = ids.length - 1; s >= 0; s--) {
+      DiagonalBatch row = batch.select(new int[] {rows[s]}, RangeCheck.PLAIN);
+      made = made.with(new long[] {ids[s]}, row);
+    }
+    return made;
+  }
+
+  /** A segment without some ids. */
+  public static LiveSegment without(Segment segment, long... ids) {
+    return Deletions.without(new LiveSegment(segment), ids);
   }
 
   /** A state of no index. */

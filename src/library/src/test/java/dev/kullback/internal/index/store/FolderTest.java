@@ -107,6 +107,7 @@ class FolderTest {
       written.clear();
       index.add(new long[] {6}, Content.batch(6));
       index.add(new long[] {7}, Content.batch(7));
+      index.add(new long[] {-1}, Content.batch(-1));
       index.commit();
       assertThat(written)
           .containsExactly("segment-000003.bin.tmp", "deleted-000004.bin.tmp", "manifest.tmp");
@@ -121,8 +122,8 @@ class FolderTest {
     try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
       assertThat(index.commit()).isFalse();
       assertThat(written).isEmpty();
-      assertThat(Content.of(index)).containsEntry(7L, 8L).hasSize(MANY.length + 1);
-      index.remove(LongStream.range(0, 10_000).toArray());
+      assertThat(Content.of(index)).containsEntry(7L, 8L).hasSize(MANY.length + 2);
+      index.remove(LongStream.range(-1, 10_000).toArray());
       index.commit();
       assertThat(names()).containsExactlyInAnyOrder("lock", "manifest");
     }

@@ -38,6 +38,28 @@ class SegmentTest {
     assertThat(segment.find(Long.MIN_VALUE)).isEqualTo(-1);
   }
 
+  /** An open segment, whose rows came in another order and one of them twice, is merged to the image that a segment of them has. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void openRowsAreSorted(boolean isDouble) {
+    DiagonalBatch batch = batch(isDouble);
+    Segment open = Content.openSegment(new long[] {5, 3, 9}, batch, rows(2, 1, 3));
+    assertThat(open.find(3)).isEqualTo(1);
+    LiveSegment less = Content.without(open, 3);
+    DiagonalBatch again = batch.select(rows(4), RangeCheck.PLAIN);
+    assertThat(open.takes(again)).isTrue();
+    assertThat(open.takes(batch(!isDouble).select(rows(4), RangeCheck.PLAIN))).isFalse();
+    Segment more = open.with(new long[] {3}, again);
+    LiveSegment live = new LiveSegment(more, less.deleted(), 3);
+    assertThat(open.size()).isEqualTo(3);
+    assertThat(more.find(3)).isEqualTo(3);
+    assertThat(more.find(4)).isEqualTo(-1);
+    Segment merged = Segment.merge(List.of(live), Content.MEMORY::allocate);
+    Segment direct =
+        Segment.of(Content.MEMORY::allocate, new long[] {3, 5, 9}, batch, rows(4, 2, 3));
+    assertThat(merged.image().mismatch(direct.image())).isEqualTo(-1);
+  }
+
   /** Two segments of parts, some of them removed, are merged to the image that a segment of the rest has. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
@@ -47,7 +69,7 @@ class SegmentTest {
         Segment.of(Content.MEMORY::allocate, new long[] {0, 2, 4, 6}, batch, rows(0, 2, 4, 6));
     Segment odd =
         Segment.of(Content.MEMORY::allocate, new long[] {1, 3, 5, 7}, batch, rows(1, 3, 5, 7));
-    LiveSegment less = new LiveSegment(even, new long[] {0b1001}, 2);
+    LiveSegment less = Content.without(even, 0, 6);
     Segment merged = Segment.merge(List.of(less, new LiveSegment(odd)), Content.MEMORY::allocate);
     Segment direct =
         Segment.of(
