@@ -105,6 +105,14 @@ public final class KlIndex implements AutoCloseable {
   }
 
   /**
+   * {@return a builder of indexes of folders that have one, whose dimension it learns} It opens them with more than {@link #open} does, such as with
+   * {@linkplain Builder#threads threads}; a new index needs a {@linkplain #builder(int) dimension}.
+   */
+  public static Builder builder() {
+    return new Builder(0);
+  }
+
+  /**
    * Opens the index of a folder, to search it with one thread. Reads the manifest and the head of each segment, and maps the rest.
    *
    * <p>A folder or a file system that may only be read is opened, too; {@link #commit} then fails.
@@ -116,8 +124,7 @@ public final class KlIndex implements AutoCloseable {
    *     is thrown
    */
   public static KlIndex open(Path folder) {
-    Objects.requireNonNull(folder, "folder");
-    return new KlIndex(Index.open(folder, 0), new Builder(0));
+    return builder().open(folder);
   }
 
   /**
@@ -134,7 +141,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws UncheckedIOException as of {@link #open}, also if there is no index yet
    */
   public static KlIndex openReadOnly(Path folder) {
-    return new Builder(0).openReadOnly(folder);
+    return builder().openReadOnly(folder);
   }
 
   /**
@@ -246,17 +253,22 @@ public final class KlIndex implements AutoCloseable {
     /**
      * {@return a new index in memory, which has no files}
      *
-     * @throws IllegalStateException if {@link #commitOnClose} or {@link #refreshEvery} was set, which are of an index with files
+     * @throws IllegalStateException if {@link #commitOnClose} or {@link #refreshEvery} was set, which are of an index with files, or the builder has no
+     *     dimension
      */
     public KlIndex build() {
+      if (dimension == 0) {
+        throw new IllegalStateException(
+            "an index in memory needs a dimension; KlIndex.builder(dimension).build() makes one");
+      }
       checkUnused(refreshInterval != null, "refreshEvery", "an index in memory");
       checkUnused(commitOnClose, "commitOnClose", "an index in memory");
       return new KlIndex(Index.inMemory(dimension), this);
     }
 
     /**
-     * Opens the index of a folder, or makes one in a folder that has none or is not there. Files of other programs may lie in it, and are left
-     * alone.
+     * Opens the index of a folder, or makes one in a folder that has none or is not there, if this builder has a dimension. Files of other programs
+     * may lie in it, and are left alone.
      *
      * @param folder the folder of the index
      * @return the index, with what was committed
@@ -657,6 +669,63 @@ public final class KlIndex implements AutoCloseable {
    */
   public void commit() {
     index.commit();
+  }
+
+  /**
+   * Commits as {@link #commit()} does, with data that tell where the index stands, such as the offsets of a log that it was filled from. They come with the
+   * commit or not at all: what {@link #userData} returns goes with the references, whenever the process ends. Other data than the last commit's are
+   * written also where no reference has changed.
+   *
+   * @param userData at most 65,536 bytes; none, to have no data any more
+   * @throws IllegalArgumentException if there are more bytes
+   */
+  public void commit(byte[] userData) {
+    int length = Objects.requireNonNull(userData, "userData").length;
+    if (length > Index.MOST_USER_DATA) {
+      throw new IllegalArgumentException(
+          "userData has %d bytes; a commit takes %d at most"
+              .formatted(length, Index.MOST_USER_DATA));
+    }
+    index.commit(userData.clone());
+  }
+
+  /**
+   * {@return a copy of the data that the last commit has by {@link #commit(byte[])}} A commit without data keeps those of the one before, and a
+   * {@linkplain #snapshot copy} has them, too. Where the index was {@linkplain #openReadOnly opened to be read}, they are those of the commit that it shows. The
+   * array is empty if there are none, and of an index in memory alone.
+   */
+  public byte[] userData() {
+    return index.userData().clone();
+  }
+
+  /**
+   * Merges the references into as few segments as there can be, one for each kind of scales and precision, without those that were removed or
+   * replaced. Searches are the fastest then. It takes as long as to add all references anew; searches and changes go on meanwhile, a commit
+   * waits. The next commit writes what this has made, and the folder has both until then.
+   *
+   * @throws IllegalStateException if the index was opened read only
+   * @throws DiskFullException if the disk has no room; the index is as it was, or has some of its segments merged
+   * @throws CancellationException if the calling thread is interrupted, likewise
+   */
+  public void compact() {
+    index.compact();
+  }
+
+  /**
+   * Commits so that nothing of references that were removed or replaced before this call is in any file of the folder when this returns: writes
+   * each segment anew that has some, and deletes the files of earlier commits, also where searches read them yet. Whenever the process ends, the folder has the state of the last
+   * commit or of this one. Changes that are made meanwhile may be part of it; what they remove, another call erases.
+   *
+   * <p>Copies that {@link #snapshot} has made, or anybody else, keep what they have. On the disk, blocks of deleted files are free, and what overwrites them is
+   * the file system's business. References that are left keep nothing of the removed ones.
+   *
+   * @throws IllegalStateException if the index is in memory alone, or was opened read only
+   * @throws UncheckedIOException as of {@link #commit()}, or if a file could not be deleted, as on Windows while a search or another process reads it; the
+   *     message names it, and a later call deletes it
+   * @throws CancellationException if the calling thread is interrupted; the folder then has the last commit or this one
+   */
+  public void purge() {
+    index.purge();
   }
 
   /**

@@ -10,6 +10,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.testing.Batch;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -844,6 +845,77 @@ class KlIndexTest {
           .isThrownBy(wrong)
           .withMessageMatching(
               "(commitOnClose|refreshEvery) was set, and an index .* has no use for it");
+    }
+  }
+
+  /** A builder without a dimension opens what is there, and makes nothing. */
+  @Test
+  void buildersLearnTheDimension(@TempDir Path scratch) {
+    Path folder = scratch.resolve("index");
+    Gaussians one = DiagonalGaussians.ofStd(new float[2], new float[] {1, 1}, 2);
+    assertThatThrownBy(() -> KlIndex.builder().open(folder))
+        .isInstanceOf(UncheckedIOException.class)
+        .hasMessage(
+            folder + ": there is no such folder; KlIndex.builder(dimension).open makes one");
+    assertThat(folder).doesNotExist();
+    assertThatIllegalStateException()
+        .isThrownBy(() -> KlIndex.builder().threads(2).build())
+        .withMessage(
+            "an index in memory needs a dimension; KlIndex.builder(dimension).build() makes one");
+    try (KlIndex index = KlIndex.builder(2).open(folder)) {
+      index.add(new long[] {1}, one);
+      index.commit();
+    }
+    try (KlIndex index = KlIndex.builder().threads(2).batchQueries(Duration.ZERO).open(folder)) {
+      assertThat(index.dimension()).isEqualTo(2);
+      assertThat(index.nearest(one, 1).ids()).containsExactly(1);
+      try (KlIndex reader = KlIndex.builder().threads(2).openReadOnly(folder)) {
+        assertThat(reader.dimension()).isEqualTo(2);
+      }
+    }
+  }
+
+  /** What goes with a commit, and what leaves the files; {@code PurgeTest} looks at their bytes. */
+  @Test
+  void userDataAndPurge(@TempDir Path folder) {
+    long[] all = LongStream.range(0, N).toArray();
+    try (KlIndex index = KlIndex.builder(D).open(folder)) {
+      assertThat(index.userData()).isEmpty();
+      index.add(all, references.gaussians());
+      byte[] data = {1, 2, 3};
+      index.commit(data);
+      data[0] = 9;
+      assertThat(index.userData()).containsExactly(1, 2, 3);
+      index.userData()[0] = 9;
+      assertThat(index.userData()).containsExactly(1, 2, 3);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> index.commit(new byte[65_537]))
+          .withMessage("userData has 65537 bytes; a commit takes 65536 at most");
+      index.remove(1, 3);
+      index.purge();
+      assertThat(index.stats().deleted()).isZero();
+      index.add(new long[] {1}, references.rows(1, 2).gaussians());
+      index.compact();
+      assertThat(index.stats().segments()).isEqualTo(1);
+      assertThat(index.userData()).containsExactly(1, 2, 3);
+      try (KlIndex reader = KlIndex.openReadOnly(folder)) {
+        assertThat(reader.userData()).containsExactly(1, 2, 3);
+        assertThat(reader.size()).isEqualTo(N - 2);
+        for (ThrowingCallable wrong :
+            List.<ThrowingCallable>of(
+                reader::purge, reader::compact, () -> reader.commit(new byte[1]))) {
+          assertThatIllegalStateException()
+              .isThrownBy(wrong)
+              .withMessageStartingWith("this KlIndex was opened read only; KlIndex.open or ");
+        }
+      }
+    }
+    try (KlIndex index = KlIndex.builder(D).build()) {
+      assertThat(index.userData()).isEmpty();
+      index.compact();
+      assertThatIllegalStateException()
+          .isThrownBy(index::purge)
+          .withMessageStartingWith("this KlIndex is in memory alone and has nothing to purge; ");
     }
   }
 

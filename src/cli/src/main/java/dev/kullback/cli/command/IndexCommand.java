@@ -11,7 +11,7 @@ import picocli.CommandLine.Command;
       "The folder is that of the library's KlIndex. One process at a time can change it; query, info and export read it meanwhile.",
     },
     sortOptions = false,
-    synopsisSubcommandLabel = "create|add|remove|query|info|export FOLDER",
+    synopsisSubcommandLabel = "create|add|remove|compact|query|info|export FOLDER",
     footer = {
       "",
       "Examples:",
@@ -26,6 +26,7 @@ final class IndexCommand {
     all.put("create", IndexCreate.class);
     all.put("add", IndexAdd.class);
     all.put("remove", IndexRemove.class);
+    all.put("compact", IndexCompact.class);
     all.put("query", IndexSearch.class);
     all.put("info", IndexInfo.class);
     all.put("export", IndexExport.class);

@@ -33,9 +33,9 @@ final class IndexFolder {
     }
   }
 
-  /** Opens the index, which must be of this dimension, to search it with threads. */
-  KlIndex openReadOnly(int dimension, int threads) {
-    return read(() -> KlIndex.builder(dimension).threads(threads).openReadOnly(path));
+  /** Opens the index, to search it with threads. */
+  KlIndex openReadOnly(int threads) {
+    return read(() -> KlIndex.builder().threads(threads).openReadOnly(path));
   }
 
   /** Opens the index of a folder, or makes one. */
@@ -54,8 +54,13 @@ final class IndexFolder {
 
   /** Commits what was changed, and closes nothing. */
   void commit(KlIndex index) {
+    write(index::commit);
+  }
+
+  /** Writes to the folder; what cannot be written is an output that fails. */
+  void write(Runnable work) {
     try {
-      index.commit();
+      work.run();
     } catch (UncheckedIOException e) {
       throw new OutputFailure(message(e), e);
     }

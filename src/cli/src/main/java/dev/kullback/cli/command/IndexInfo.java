@@ -47,9 +47,13 @@ final class IndexInfo implements Callable<Integer> {
       report.line("deleted   %d", stats.deleted());
       long bytes = stats.mappedBytes() + stats.nativeBytes(); // small segments are read
       report.line("segments  %d, %s MB", stats.segments(), Text.number(bytes * 1e-6));
+      int userData = index.userData().length;
+      if (userData > 0) {
+        report.line("user data %d bytes", userData);
+      }
       folder.describe(report, index);
       report.put("segments", stats.segments()).put("deleted", stats.deleted());
-      report.put("bytes", bytes).put("checked", check);
+      report.put("bytes", bytes).put("user_data_bytes", userData).put("checked", check);
       if (check) {
         report.line("checked   in %.3g s: every checksum is right", report.seconds());
         report.put("seconds", report.seconds());

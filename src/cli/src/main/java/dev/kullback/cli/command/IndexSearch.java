@@ -213,7 +213,7 @@ final class IndexSearch implements Callable<Integer> {
                 : "has %d Gaussians, but -k is %d: give 1 to %1$d".formatted(index.size(), k));
       }
     }
-    return folder.openReadOnly(dimension, threadOptions.threads());
+    return folder.openReadOnly(threadOptions.threads());
   }
 
   /** What is searched, for which queries; {@code own} has the id that each leaves out. */

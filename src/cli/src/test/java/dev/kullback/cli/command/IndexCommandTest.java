@@ -20,7 +20,9 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -28,6 +30,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongUnaryOperator;
+import java.util.regex.Pattern;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import java.util.zip.ZipFile;
@@ -415,6 +418,41 @@ class IndexCommandTest extends CommandFixture {
   }
 
   @Test
+  void tellsOfUserData() throws IOException {
+    create();
+    try (KlIndex made = KlIndex.open(index)) {
+      made.commit(new byte[] {1, 2, 3});
+    }
+    assertThat(done("info FOLDER")).endsWith("user data 3 bytes\n");
+    assertThat(facts("info FOLDER --json").get("user_data_bytes")).isEqualTo(3.0);
+  }
+
+  /** Removed Gaussians and segments are gone, and so is what a process has left; the rest is found. */
+  @Test
+  void compacts() throws IOException {
+    create();
+    NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {2}, 7, 8);
+    done("remove FOLDER --ids gone.npy");
+    Path left = index.resolve("segment-000099.bin.tmp");
+    Files.writeString(left, "left");
+    Files.setLastModifiedTime(left, FileTime.from(Instant.now().plusSeconds(1000)));
+    assertThat(done("compact FOLDER"))
+        .matches(Pattern.quote(index + " has 4 of dimension 6, in 1 segment, ") + "\\S+ MB now\\R");
+    assertThat(left).exists();
+    assertThat(done("info FOLDER --check")).contains("size      4", "deleted   0");
+    Map<?, ?> purged = facts("compact FOLDER --purge --json");
+    assertThat(purged.get("command")).isEqualTo("index compact");
+    assertThat(purged.get("segments")).isEqualTo(1.0);
+    assertThat(purged.get("purged")).isEqualTo(true);
+    assertThat(left).doesNotExist();
+    done("query FOLDER -k 4 --indices i.npy -o o.npy" + Q);
+    try (KlIndex open = KlIndex.open(index)) {
+      assertRefused("compact FOLDER", "is open in ");
+      assertThat(open.size()).isEqualTo(4);
+    }
+  }
+
+  @Test
   void json() throws IOException {
     Map<?, ?> made = facts("create FOLDER --ids j.npy --json" + P);
     assertThat(made.get("command")).isEqualTo("index create");
@@ -600,7 +638,7 @@ class IndexCommandTest extends CommandFixture {
 
   @Test
   void help() {
-    for (String command : "|create |add |remove |query |info |export ".split("\\|")) {
+    for (String command : "|create |add |remove |compact |query |info |export ".split("\\|")) {
       Result result = run("index " + command + "--help");
       assertThat(result.status()).isZero();
       assertThat(result.out())
@@ -611,7 +649,13 @@ class IndexCommandTest extends CommandFixture {
     }
     assertThat(run("index --help").out())
         .contains(
-            "\n  create ", "\n  add ", "\n  remove ", "\n  query ", "\n  info ", "\n  export ");
+            "\n  create ",
+            "\n  add ",
+            "\n  remove ",
+            "\n  compact ",
+            "\n  query ",
+            "\n  info ",
+            "\n  export ");
     assertThat(run("index info --help").out()).doesNotContain("--mean");
   }
 

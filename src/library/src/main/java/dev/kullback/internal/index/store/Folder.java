@@ -59,6 +59,7 @@ import org.jspecify.annotations.Nullable;
 final class Folder implements AutoCloseable {
   private static final String MANIFEST = "manifest";
   private static final String LOCK = "lock";
+  private static final byte[] NO_DATA = {};
   private static final String TEMPORARY = ".tmp";
   private static final String RESTORE = "; restore the folder from a copy";
   private static final String MEANWHILE = "; KlIndex.openReadOnly reads the last commit meanwhile";
@@ -256,7 +257,7 @@ final class Folder implements AutoCloseable {
     FileChannel lock = lock(path, isNew);
     try {
       if (isNew && readIfThere(path.resolve(MANIFEST)) == null) {
-        Manifest first = new Manifest(dimension, 0, 1, null, List.of(), List.of());
+        Manifest first = new Manifest(dimension, 0, 1, null, List.of(), List.of(), NO_DATA);
         writeManifest(path, first.text(), files);
         showManifest(path, files);
       }
@@ -498,6 +499,11 @@ final class Folder implements AutoCloseable {
 
   Path path() {
     return path;
+  }
+
+  /** The user's data of the last commit, which are not to be changed. */
+  byte[] userData() {
+    return manifest.userData();
   }
 
   /** The files of the segments that the last commit wrote or kept. */
@@ -838,7 +844,8 @@ final class Folder implements AutoCloseable {
               manifest.next(),
               deletions,
               segments(),
-              List.of());
+              List.of(),
+              manifest.userData());
       made.add(target.resolve(MANIFEST + TEMPORARY));
       writeManifest(target, copy.text(), files);
       made.add(target.resolve(MANIFEST));
@@ -1004,8 +1011,9 @@ final class Folder implements AutoCloseable {
    *
    * @param segments files that {@link #write} returned, or of {@link #segments}
    * @param states the same segments with their deleted rows
+   * @param userData of the commit; it is not copied
    */
-  void commit(List<SegmentFile> segments, LiveSegment[] states) {
+  void commit(List<SegmentFile> segments, LiveSegment[] states, byte[] userData) {
     Set<String> before = manifest.files();
     for (SegmentFile file : segments) { // which the next manifest would name in vain
       Path at = path.resolve(file.name());
@@ -1024,7 +1032,8 @@ final class Folder implements AutoCloseable {
             next(),
             deletions,
             List.copyOf(segments),
-            List.copyOf(after));
+            List.copyOf(after),
+            userData);
     reading(
         path,
         () -> {
@@ -1125,7 +1134,7 @@ final class Folder implements AutoCloseable {
     if (!isTidy) {
       isTidy = true;
       try {
-        deleteUnfinished();
+        deleteUnfinished(Files.getLastModifiedTime(path.resolve(MANIFEST)));
       } catch (IOException | DirectoryIteratorException e) {
         // what was committed is committed
       }
@@ -1142,9 +1151,8 @@ final class Folder implements AutoCloseable {
     }
   }
 
-  /** Deletes temporary files that were left before the last commit. */
-  private void deleteUnfinished() throws IOException {
-    FileTime committed = Files.getLastModifiedTime(path.resolve(MANIFEST));
+  /** Deletes temporary files that were left before a commit. */
+  private void deleteUnfinished(FileTime committed) throws IOException {
     Set<String> named = manifest.files();
     for (String name : names(path)) {
       boolean isOld =
@@ -1156,6 +1164,39 @@ final class Folder implements AutoCloseable {
         delete(name);
       }
     }
+  }
+
+  /** Files of memory that no commit has named yet. */
+  List<Memory.Scratch> scratches() {
+    return List.copyOf(scratches);
+  }
+
+  /**
+   * Deletes what earlier commits have left, or that ended before their end.
+   *
+   * @param before files of memory, which are deleted if no commit has named them, even while searches use them
+   * @throws UncheckedIOException if something cannot be deleted
+   */
+  void purge(List<Memory.Scratch> before) {
+    before.forEach(Memory.Scratch::delete);
+    reading(
+        path,
+        () -> {
+          checkWritable();
+          finish();
+          deleteUnfinished(FileTime.from(Instant.MAX));
+          Set<String> left = names(path);
+          left.removeIf(name ->
+              manifest.files().contains(whole(name))
+                  || scratches.stream().anyMatch(scratch -> scratch.file().endsWith(name)));
+          if (!left.isEmpty()) {
+            throw refused(
+                path,
+                "has %s yet, which could not be deleted, as a search or another process reads it; purge again later"
+                    .formatted(left.iterator().next()));
+          }
+          return true;
+        });
   }
 
   /** Deletes a file, and returns whether it is gone. */

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BiFunction;
@@ -41,6 +42,9 @@ public final class Index implements AutoCloseable {
   /** Bytes of a merged segment up to which it is made in memory outside the heap, where there is a folder to make others in. */
   private static final long MOST_IN_MEMORY = 1 << 24;
 
+  /** Bytes of the user's data in a commit, at most. */
+  public static final int MOST_USER_DATA = Manifest.MOST_DATA;
+
   private static final long[] NONE = {};
 
   /** Rows of the first open segment, and the factor of those of the next, where one is full. */
@@ -60,6 +64,9 @@ public final class Index implements AutoCloseable {
 
   /** Held while the state changes: shortly. */
   private final ReentrantLock writer = new ReentrantLock();
+
+  /** Told whenever a merge has ended that others went on beside. */
+  private final Condition merged = writer.newCondition();
 
   /** Held by a commit throughout; taken before {@link #writer}. */
   private final ReentrantLock committer = new ReentrantLock();
@@ -86,6 +93,9 @@ public final class Index implements AutoCloseable {
   private long pauseEnd;
 
   private volatile @Nullable Thread refreshThread;
+
+  /** The user's data of the last commit. */
+  private volatile byte[] userData = {};
 
   // under the committer's lock
 
@@ -215,6 +225,7 @@ public final class Index implements AutoCloseable {
       writer.unlock();
     }
     committed = live;
+    userData = from.userData();
     for (LiveSegment part : live) {
       part.segment().release();
     }
@@ -418,7 +429,7 @@ public final class Index implements AutoCloseable {
     checkOpen();
     if (folder != null && folder.isReader()) {
       throw new IllegalStateException(
-          "this KlIndex was opened read only; KlIndex.open or KlIndex.builder(dimension).open opens one that can be changed");
+          "this KlIndex was opened read only; KlIndex.open or KlIndex.builder().open opens one that can be changed");
     }
   }
 
@@ -512,6 +523,67 @@ public final class Index implements AutoCloseable {
 
   private @Nullable List<Part> due(long most, int least) {
     return policy.due(parts, open, most, leastFailing(), least);
+  }
+
+  /**
+   * Merges all segments of a kind into one on this thread, or each by itself that has deleted rows; others change the index meanwhile, and
+   * what is deleted then is deleted from what is made.
+   */
+  private void rewrite(boolean all) {
+    List<List<Part>> groups;
+    lock(writer);
+    try {
+      awaitMerges();
+      checkOpen();
+      open = null;
+      groups = policy.rewritten(parts, all);
+      groups.forEach(group -> group.forEach(part -> part.merging = true));
+    } finally {
+      writer.unlock();
+    }
+    try {
+      for (List<Part> group : groups) {
+        Merge merge = begin(group);
+        try {
+          end(merge, merge(merge));
+        } finally {
+          merge.end();
+          memory.reclaim();
+        }
+      }
+    } finally {
+      lockAnyway(() -> groups.forEach(group -> group.forEach(part -> part.merging = false)));
+    }
+  }
+
+  private Merge begin(List<Part> group) {
+    lock(writer);
+    try {
+      return Merge.of(group, acquire());
+    } finally {
+      writer.unlock();
+    }
+  }
+
+  private void lockAnyway(Runnable work) {
+    writer.lock();
+    try {
+      work.run();
+      merged.signalAll();
+    } finally {
+      writer.unlock();
+    }
+  }
+
+  /** Waits until no thread merges, as what it makes may have rows that were deleted since it began. */
+  private void awaitMerges() {
+    try {
+      while (Arrays.stream(parts).anyMatch(part -> part.merging)) {
+        merged.await();
+      }
+    } catch (InterruptedException e) {
+      throw interrupted();
+    }
   }
 
   private void startMerging() {
@@ -619,22 +691,18 @@ public final class Index implements AutoCloseable {
     }
   }
 
-  private void end(Merge merge, Segment merged) {
-    writer.lock();
-    try {
+  private void end(Merge merge, Segment made) {
+    lockAnyway(() -> {
       if (closed) {
-        merged.release();
+        made.release();
       } else {
-        exchange(merge, merged);
+        exchange(merge, made);
       }
-    } finally {
-      writer.unlock();
-    }
+    });
   }
 
   private void abandon(@Nullable Merge merge, Throwable e) {
-    writer.lock();
-    try {
+    lockAnyway(() -> {
       mergeThread = null;
       if (merge != null) {
         for (Part part : merge.group()) {
@@ -642,9 +710,7 @@ public final class Index implements AutoCloseable {
         }
       }
       pause(e, merge == null ? 0 : policy.terms(merge.group()));
-    } finally {
-      writer.unlock();
-    }
+    });
   }
 
   /**
@@ -686,12 +752,53 @@ public final class Index implements AutoCloseable {
 
   // --- files
 
+  /** Makes one segment of all that can be merged, without deleted rows. */
+  public void compact() {
+    checkWriter();
+    lock(committer);
+    try {
+      rewrite(true);
+    } finally {
+      committer.unlock();
+    }
+  }
+
+  /** Commits, and leaves no file in the folder that has a row which was deleted before. */
+  public void purge() {
+    Folder in = folder("purge");
+    checkWriter();
+    lock(committer);
+    try {
+      List<Memory.Scratch> before = in.scratches();
+      rewrite(false);
+      commit();
+      in.purge(before);
+    } finally {
+      committer.unlock();
+    }
+  }
+
   /**
    * Writes what has changed since the last commit, and maps what it wrote.
    *
    * @return whether there was anything to write
    */
   public boolean commit() {
+    return commit(null);
+  }
+
+  /** Returns the user's data of the last commit, which are not to be changed; empty if there are none. */
+  public byte[] userData() {
+    checkOpen();
+    return userData;
+  }
+
+  /**
+   * Commits with data of the user's.
+   *
+   * @param userData not to be changed any more; null for those of the last commit
+   */
+  public boolean commit(byte @Nullable [] userData) {
     Folder to = folder("commit");
     checkWriter();
     lock(committer);
@@ -713,9 +820,11 @@ public final class Index implements AutoCloseable {
         writer.unlock();
       }
       try {
-        boolean changed = !isCommitted(state.segments());
+        boolean changed =
+            !isCommitted(state.segments())
+                || (userData != null && !Arrays.equals(userData, this.userData));
         if (changed) {
-          commit(to, taken, state.segments(), counted);
+          commit(to, taken, state.segments(), counted, userData);
         }
         changes.addAndGet(-counted);
         return changed;
@@ -738,7 +847,8 @@ public final class Index implements AutoCloseable {
     }
   }
 
-  private void commit(Folder to, Part[] taken, LiveSegment[] states, long counted) {
+  private void commit(
+      Folder to, Part[] taken, LiveSegment[] states, long counted, byte @Nullable [] userData) {
     CommitEvent event = Events.commit();
     long start = System.nanoTime();
     int written = 0;
@@ -753,7 +863,9 @@ public final class Index implements AutoCloseable {
     try {
       to.checkWritable();
       committed = null;
-      settle(taken, write(to, taken, states));
+      byte[] data = userData == null ? to.userData() : userData;
+      settle(taken, write(to, taken, states, data));
+      this.userData = data;
       isDone = true;
       lastCommit = commits.addSince(start);
     } finally {
@@ -779,14 +891,15 @@ public final class Index implements AutoCloseable {
   }
 
   /** Commits these states of parts, and returns them with large segments mapped, which the caller is to release. */
-  private static List<LiveSegment> write(Folder to, Part[] taken, LiveSegment[] states) {
+  private static List<LiveSegment> write(
+      Folder to, Part[] taken, LiveSegment[] states, byte[] userData) {
     List<SegmentFile> files = new ArrayList<>();
     try {
       for (int s = 0; s < taken.length; s++) {
         SegmentFile file = taken[s].file;
         files.add(file == null ? to.write(states[s].segment()) : file);
       }
-      to.commit(files, states);
+      to.commit(files, states, userData);
     } catch (Throwable e) {
       to.discard();
       throw e;
@@ -1022,9 +1135,13 @@ public final class Index implements AutoCloseable {
     try {
       lock.lockInterruptibly();
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new CancellationException(
-          "interrupted while another thread changed the index; nothing was done");
+      throw interrupted();
     }
+  }
+
+  private static CancellationException interrupted() {
+    Thread.currentThread().interrupt();
+    return new CancellationException(
+        "interrupted while another thread changed the index; nothing was done");
   }
 }

@@ -5,6 +5,7 @@ import static dev.kullback.internal.batch.DiagonalBatch.MOST_DIMENSIONS;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
@@ -25,6 +26,7 @@ import org.jspecify.annotations.Nullable;
  * deleted NAME LENGTH CRC                        if rows are deleted: their bits, segment by segment
  * segment NAME LENGTH ROWS DELETED HEAD CRC      one line a segment; HEAD is the checksum of its first bytes
  * obsolete NAME                                  one line a file that an earlier manifest named and that may be there yet
+ * data BASE64                                    if the commit has data of the user's
  * checksum CRC                                   of the lines before
  * </pre>
  *
@@ -35,15 +37,21 @@ import org.jspecify.annotations.Nullable;
  * @param next above the number in every name of a file
  * @param deletions the file of bits, or null if no row is deleted
  * @param obsolete names of files to be deleted
+ * @param userData what the commit has of the user's; empty if there is none
  */
+@SuppressWarnings("ArrayRecordComponent") // compared by its content, and not changed
 record Manifest(
     int dimension,
     long generation,
     long next,
     @Nullable DeletionsFile deletions,
     List<SegmentFile> segments,
-    List<String> obsolete) {
+    List<String> obsolete,
+    byte[] userData) {
   static final int VERSION = 1;
+
+  /** Bytes of the user's data, at most. */
+  static final int MOST_DATA = 1 << 16;
 
   /** Greatest number of a commit or a file, far from where counting on would overflow. */
   static final long MOST_NUMBER = 1L << 56;
@@ -107,6 +115,9 @@ record Manifest(
     for (String name : obsolete) {
       text.append("obsolete %s\n".formatted(name));
     }
+    if (userData.length > 0) {
+      text.append("data %s\n".formatted(Base64.getEncoder().encodeToString(userData)));
+    }
     text.append("checksum %08x\n".formatted(crc(bytes(text.toString()))));
     return bytes(text.toString());
   }
@@ -151,7 +162,7 @@ record Manifest(
     List<SegmentFile> segments = new ArrayList<>();
     List<Integer> counts = new ArrayList<>();
     int k = deletes ? 4 : 3;
-    for (; k < lines.length && !lines[k].startsWith("obsolete "); k++) {
+    for (; k < lines.length && lines[k].startsWith("segment "); k++) {
       String[] w = words(lines[k], "segment", 7);
       long rows = number(w[3], 1, Integer.MAX_VALUE);
       counts.add((int) number(w[4], 0, deletes ? rows - 1 : 0));
@@ -160,7 +171,13 @@ record Manifest(
       segments.add(new SegmentFile(name, length, (int) rows, hex(w[5]), hex(w[6])));
     }
     List<String> obsolete = new ArrayList<>();
-    for (; k < lines.length; k++) {
+    byte[] data = {};
+    int end = lines.length;
+    if (lines[end - 1].startsWith("data ")) {
+      end--;
+      data = data(words(lines[end], "data", 2)[1]);
+    }
+    for (; k < end; k++) {
       obsolete.add(name(words(lines[k], "obsolete", 2)[1], "", next));
     }
     long names = segments.stream().map(SegmentFile::name).distinct().count();
@@ -182,7 +199,8 @@ record Manifest(
             next,
             deletions,
             List.copyOf(segments),
-            List.copyOf(obsolete));
+            List.copyOf(obsolete),
+            data);
     check(Collections.disjoint(obsolete, read.files()), "has a file that is obsolete");
     return read;
   }
@@ -203,6 +221,16 @@ record Manifest(
       // as any other that is not valid
     }
     throw new IllegalArgumentException("has the invalid number " + word);
+  }
+
+  private static byte[] data(String word) {
+    try {
+      byte[] data = Base64.getDecoder().decode(word);
+      check(data.length <= MOST_DATA, TORN);
+      return data;
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException("has invalid data of the user's");
+    }
   }
 
   private static int hex(String word) {

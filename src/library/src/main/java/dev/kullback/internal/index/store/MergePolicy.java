@@ -4,6 +4,7 @@ import dev.kullback.internal.numerics.Scale;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -111,6 +112,31 @@ final class MergePolicy {
       }
     }
     return sorted.subList(0, n);
+  }
+
+  /**
+   * Returns segments to be merged, group by group: all of a kind, without those that are one already and have no deleted rows, or else
+   * each by itself that has.
+   */
+  List<List<Part>> rewritten(Part[] parts, boolean all) {
+    Map<Object, List<Part>> groups = new LinkedHashMap<>();
+    Map<Group, Integer> full = new HashMap<>();
+    for (Part part : parts) {
+      Group kind = Group.of(part.live, 0);
+      int number = full.computeIfAbsent(kind, key -> 0);
+      Object key = all ? List.of(kind, number) : part;
+      List<Part> group = groups.computeIfAbsent(key, k -> new ArrayList<>());
+      group.add(part);
+      if (terms(group) > (MOST_ROWS - Integer.MAX_VALUE / 4) * dimension) {
+        full.put(kind, number + 1);
+      }
+    }
+    groups.values().removeIf(group -> group.size() == 1 && isWhole(group.getFirst().live));
+    return List.copyOf(groups.values());
+  }
+
+  private static boolean isWhole(LiveSegment live) {
+    return live.deleted() == null && !live.segment().isOpen();
   }
 
   /** Counts the terms that a merge makes. */

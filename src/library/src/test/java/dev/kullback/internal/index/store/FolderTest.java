@@ -284,7 +284,7 @@ class FolderTest {
     try (Index index = Index.open(scratch, 1)) {
       index.add(MANY, Content.batch(MANY));
       index.remove(3);
-      index.commit();
+      index.commit(new byte[] {5, 6});
     }
     String copy = "; restore the folder from a copy";
     change("manifest", bytes -> bytes[40] ^= 1, "is incomplete or was changed" + copy);
@@ -314,6 +314,12 @@ class FolderTest {
         text -> signed(text, segmentLine(text), segmentLine(text).repeat(2)),
         "names a segment twice");
     replace("manifest", text -> signed(text, "dimension 1", "size 1"), "unknown line \"size 1\"");
+    replace(
+        "manifest", text -> signed(text, "data BQY=\n", "data ?\n"), "invalid data of the user");
+    String most = "A".repeat((1 << 16) / 3 * 4 + 4);
+    replace("manifest", text -> signed(text, "BQY=", most), "invalid data of the user");
+    replace("manifest", text -> signed(text, "data BQY=", "data BQY= 1"), "unknown line \"data");
+    replace("manifest", text -> signed(text, "data BQY=", "date BQY="), "unknown line \"date");
     replace("manifest", text -> signed(text, "segment-", "../segment-"), "none of an index");
     replace("manifest", text -> signed(text, " 3000 1 ", " 3000 2 "), "checksum is wrong");
     replace("manifest", text -> signed(text, " 3000 1 ", " 2999 1 "), "checksum is wrong");
@@ -955,6 +961,40 @@ class FolderTest {
     }
   }
 
+  /** Data of the user's come with a commit, stay until another one has others, and go to readers and copies. */
+  @Test
+  void userData(@TempDir Path target) throws IOException {
+    byte[] large = new byte[1 << 16];
+    new Random(1).nextBytes(large);
+    try (Index index = Index.open(scratch, 1)) {
+      assertThat(index.userData()).isEmpty();
+      index.add(MANY, Content.batch(MANY));
+      assertThat(index.commit(large)).isTrue();
+      try (Index reader = Index.openReadOnly(scratch, 0)) {
+        assertThat(reader.userData()).isEqualTo(large);
+        assertThat(index.commit(large)).isFalse();
+        assertThat(reader.refresh()).isFalse();
+        assertThat(index.commit(new byte[] {1})).isTrue();
+        assertThat(index.userData()).containsExactly(1);
+        assertThat(reader.userData()).isEqualTo(large);
+        assertThat(reader.refresh()).isTrue();
+        assertThat(reader.userData()).containsExactly(1);
+      }
+      index.remove(3);
+      index.commit();
+      assertThat(index.userData()).containsExactly(1);
+      index.remove(6);
+      index.copyTo(target.resolve("copy"));
+      index.commit(new byte[0]);
+      assertThat(index.userData()).isEmpty();
+    }
+    assertThat(Files.readString(scratch.resolve("manifest"))).doesNotContain("data");
+    try (Index index = Index.open(target.resolve("copy"), 0)) {
+      assertThat(index.userData()).containsExactly(1);
+      assertThat(index.contains(6)).isTrue();
+    }
+  }
+
   // --- processes that end
 
   /** Ends at one step, before it, in its middle or after it: nothing is done from then on. */
@@ -1051,7 +1091,7 @@ class FolderTest {
         ended = endAt(scratch.resolve(steps + "-" + stage), steps, stage);
       }
     }
-    assertThat(steps).isBetween(20, 60);
+    assertThat(steps).isBetween(20, 100);
   }
 
   private static boolean endAt(Path folder, int last, int stage) throws IOException {
@@ -1077,6 +1117,8 @@ class FolderTest {
       } else {
         assertThat(content).isEqualTo(commits.getLast());
       }
+      byte[] data = again.userData(); // the number of the commit
+      assertThat(content).isEqualTo(commits.get(data.length == 0 ? 0 : data[0]));
       again.verify();
       again.replace(new long[] {1}, Content.batch(9));
       again.commit();
@@ -1269,11 +1311,18 @@ class FolderTest {
     commit(index, commits);
     index.add(new long[] {1}, Content.batch(7));
     commit(index, commits);
+    index.add(new long[] {20, 21, 22, 23}, Content.batch(1, 2, 3, 4));
+    commit(index, commits);
+    index.remove(20);
+    commit(index, commits);
+    index.purge();
+    index.compact();
+    commit(index, commits);
   }
 
   private static void commit(Index index, List<Map<Long, Long>> commits) {
     commits.add(Content.of(index));
-    index.commit();
+    index.commit(new byte[] {(byte) (commits.size() - 1)});
   }
 
   /**

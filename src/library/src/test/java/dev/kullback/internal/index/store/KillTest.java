@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.testing.ChildJvm;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -17,8 +18,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Kills a process that changes an index, merges and commits, over and over, and opens what it left: the state of the last commit that it
- * told of, or of the next one. The next process goes on from there.
+ * Kills a process that changes an index, merges, commits and purges, over and over, and opens what it left: the state of the last commit that it
+ * told of, or of the next one, with the data that came with it. The next process goes on from there.
  */
 class KillTest {
   private static final int DIMENSION = 16;
@@ -58,6 +59,7 @@ class KillTest {
           change(new Model(expected), commits + 1);
         }
         assertThat(content).as(what).isEqualTo(expected);
+        assertThat(index.userData()).as(what).isEqualTo(data(commits));
         index.verify();
       }
     }
@@ -117,6 +119,11 @@ class KillTest {
     holder.replace(new long[] {0}, commit);
   }
 
+  /** The data of a commit; none before the first. */
+  private static byte[] data(long commit) {
+    return commit == 0 ? new byte[0] : Long.toString(commit).getBytes(StandardCharsets.US_ASCII);
+  }
+
   private static long[] range(long first, int n) {
     return LongStream.range(first, first + n).toArray();
   }
@@ -154,7 +161,17 @@ class KillTest {
       System.out.println("open");
       while (true) {
         change(life, ++commits);
-        life.index.commit();
+        switch (Math.toIntExact(commits % 8)) {
+          case 3 -> {
+            life.index.compact();
+            life.index.commit(data(commits));
+          }
+          case 7 -> {
+            life.index.commit(data(commits));
+            life.index.purge();
+          }
+          default -> life.index.commit(data(commits));
+        }
         System.out.println(commits);
       }
     }
