@@ -714,6 +714,7 @@ public final class KlEngine implements AutoCloseable {
   private SearchOptions check(Gaussians q, Gaussians p, Query query) {
     SearchOptions options = Objects.requireNonNull(query, "query").options;
     engine.checkOpen();
+    query.checkEngine();
     Arguments.checkSearch(formula, batch(q, "q"), batch(p, "p"), options);
     return options;
   }

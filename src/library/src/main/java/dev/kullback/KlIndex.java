@@ -65,21 +65,32 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>An index is safe for use by any number of threads at once, virtual ones too. A method throws {@link AlreadyClosedException} if
  * the index is closed, {@link IllegalArgumentException} if an argument is not as its description says,
- * {@link CancellationException} if the calling thread is interrupted while it searches, waits or writes, its subclass
- * {@link SearchTimeoutException} if a search takes longer than {@link Query#timeout} allows, and {@link UncheckedIOException} if a
+ * {@link CancellationException} if the calling thread is interrupted while it searches, waits or writes, and {@link UncheckedIOException} if a
  * file cannot be read or written; below it, {@link DiskFullException} where there is no room for it, {@link CorruptIndexException} where files
  * are not as they were written, and {@link IndexLockedException} where the folder is open for changes already. Its message begins with the path.
  *
  * @since 0.1.0
  */
 public final class KlIndex implements AutoCloseable {
+  /** Takes no proof. */
+  private static final double[] NO_PROOF = {};
+
   private final Index index;
   private final Searches searches;
   private final @Nullable Gathering gathering;
   private final boolean commitOnClose;
 
+  /** What a {@link #reader} sees; null in the index itself. */
+  private final @Nullable Snapshot held;
+
+  private volatile boolean isReaderClosed;
+
+  /** The options of the last {@link #query(float[], int, float[], int, int, long[], float[])}. */
+  private volatile SearchOptions nearest = SearchOptions.FORWARD;
+
   private KlIndex(Index index, Builder builder) {
     this.index = index;
+    held = null;
     int threads = KlEngine.threads(builder.threads, builder.executor);
     searches = new Searches(index.dimension(), threads, builder.executor, builder.backgroundWarmUp);
     gathering =
@@ -87,6 +98,15 @@ public final class KlIndex implements AutoCloseable {
             ? null
             : new Gathering(searches, TimeUnit.NANOSECONDS.convert(builder.longestWait));
     commitOnClose = builder.commitOnClose;
+  }
+
+  /** A reader of an index, which takes over the use of the snapshot. */
+  private KlIndex(KlIndex of, Snapshot held) {
+    index = of.index;
+    searches = of.searches;
+    gathering = of.gathering;
+    commitOnClose = false;
+    this.held = held;
   }
 
   /**
@@ -317,19 +337,61 @@ public final class KlIndex implements AutoCloseable {
 
   /** {@return the number of references} */
   public long size() {
-    return index.size();
+    try (Snapshot state = acquire()) {
+      return state.size();
+    }
   }
 
   /** {@return whether there is a reference with this id} */
   public boolean contains(long id) {
-    return index.contains(id);
+    try (Snapshot state = acquire()) {
+      return state.find(id) >= 0;
+    }
+  }
+
+  private Snapshot acquire() {
+    if (held == null) {
+      return index.acquire();
+    }
+    index.checkOpen();
+    if (isReaderClosed || !held.acquire()) {
+      throw new AlreadyClosedException("this reader of a KlIndex is closed");
+    }
+    return held;
+  }
+
+  /** The index, which a reader does not change. */
+  private Index own() {
+    if (held != null) {
+      throw new IllegalStateException(
+          "this is a reader() of a KlIndex, which stays as it is; call the method of the index");
+    }
+    return index;
+  }
+
+  /**
+   * {@return this index as it is now, to be searched and read by several calls, while the index itself goes on changing}
+   *
+   * <pre>
+   * try (KlIndex now = index.reader()) {
+   *   IndexNeighbors first = now.search(q, query);
+   *   IndexNeighbors second = now.search(q, query.after(first)); // of the same references
+   * }
+   * </pre>
+   *
+   * <p>It shares threads and figures with the index. Methods that change an index or concern its files throw {@link IllegalStateException}. What the index
+   * has removed takes its room until the reader is closed, which leaves the index open; when the index is closed, methods of the reader
+   * throw {@link AlreadyClosedException}.
+   */
+  public KlIndex reader() {
+    return new KlIndex(this, acquire());
   }
 
   // --- what was added
 
   /** {@return the ids of all references, ascending, in a new array} */
   public long[] ids() {
-    try (Snapshot state = index.acquire()) {
+    try (Snapshot state = acquire()) {
       return ReadBack.ids(state);
     }
   }
@@ -348,7 +410,7 @@ public final class KlIndex implements AutoCloseable {
     index.checkOpen();
     Arguments.checkLength("mean", dimension(), Objects.requireNonNull(mean, "mean").length);
     Arguments.checkLength("std", dimension(), Objects.requireNonNull(std, "std").length);
-    try (Snapshot state = index.acquire()) {
+    try (Snapshot state = acquire()) {
       long place = state.find(id);
       if (place >= 0) {
         state.segment(place).readStd((int) place, mean, std);
@@ -369,7 +431,7 @@ public final class KlIndex implements AutoCloseable {
    */
   public DiagonalGaussians get(long... ids) {
     Objects.requireNonNull(ids, "ids");
-    try (Snapshot state = index.acquire()) {
+    try (Snapshot state = acquire()) {
       return new DiagonalGaussians(batch(state, ids));
     }
   }
@@ -390,7 +452,7 @@ public final class KlIndex implements AutoCloseable {
    */
   public void forEach(BiConsumer<long[], DiagonalGaussians> action) {
     Objects.requireNonNull(action, "action");
-    try (Snapshot state = index.acquire()) {
+    try (Snapshot state = acquire()) {
       ReadBack.forEach(
           state,
           dimension(),
@@ -410,7 +472,7 @@ public final class KlIndex implements AutoCloseable {
    *     batch is full or deterministic
    */
   public void add(long[] ids, Gaussians batch) {
-    index.add(ids, references(ids, batch));
+    own().add(ids, references(ids, batch));
   }
 
   /**
@@ -421,7 +483,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws IllegalArgumentException if an id comes twice, the lengths or dimensions differ, or the batch is full or deterministic
    */
   public void replace(long[] ids, Gaussians batch) {
-    index.replace(ids, references(ids, batch));
+    own().replace(ids, references(ids, batch));
   }
 
   /**
@@ -431,7 +493,7 @@ public final class KlIndex implements AutoCloseable {
    * @return how many references were removed
    */
   public int remove(long... ids) {
-    return index.remove(Objects.requireNonNull(ids, "ids"));
+    return own().remove(Objects.requireNonNull(ids, "ids"));
   }
 
   private DiagonalBatch references(long[] ids, Gaussians batch) {
@@ -495,19 +557,18 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Searches with options, such as {@link Query#reverse()}, {@link Query#filter} and {@link Query#timeout}. All queries of a call see the
-   * same state of the index.
+   * same state of the index. With {@link Query#timeout} and {@link Query#approximate}, rows may be {@linkplain IndexNeighbors#isComplete incomplete}.
    *
    * @param queries N diagonal Gaussians x_i, of dimension D
    * @param query what to look for, without {@link Query#excludeSelf()}, {@link Query#offset} and {@link Query#resumeAfter}
    * @return the references found for each query
    * @throws IllegalArgumentException as of {@link #nearest} and {@link #within}, if there are more pairs than {@link Query#maxPairs}, or if
-   *     the query has one of these three options
-   * @throws SearchTimeoutException if the query's {@link Query#timeout} passes
+   *     the query has one of these three options, or excludes ids of another number of queries
    */
   public IndexNeighbors search(Gaussians queries, Query query) {
-    try (Snapshot state = index.acquire()) {
+    try (Snapshot state = acquire()) {
       DiagonalBatch batch = diagonal(queries, "queries");
-      Objects.requireNonNull(query, "query").checkIndex();
+      Objects.requireNonNull(query, "query").checkIndex(batch.size());
       return search(state, batch, query.options);
     }
   }
@@ -518,7 +579,7 @@ public final class KlIndex implements AutoCloseable {
         gathering != null && Gathering.takes(batch.size(), options)
             ? gathering.nearest(state, batch, options, end)
             : searches.search(state, batch, options, end);
-    return new IndexNeighbors(found.start(), found.ids(), found.values());
+    return new IndexNeighbors(found);
   }
 
   /**
@@ -544,11 +605,10 @@ public final class KlIndex implements AutoCloseable {
    * @return the references found, in one row
    * @throws NoSuchElementException if the id is not in the index
    * @throws IllegalArgumentException as of {@link #search(Gaussians, Query)}
-   * @throws SearchTimeoutException if the query's {@link Query#timeout} passes
    */
   public IndexNeighbors search(long id, Query query) {
-    try (Snapshot state = index.acquire()) {
-      Objects.requireNonNull(query, "query").checkIndex();
+    try (Snapshot state = acquire()) {
+      Objects.requireNonNull(query, "query").checkIndex(1);
       return search(state, batch(state, id), query.options.without(id));
     }
   }
@@ -566,7 +626,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws IllegalArgumentException if there are not N arrays of candidates, or as of {@link #nearest(Gaussians, int)}
    */
   public IndexNeighbors rank(Gaussians queries, long[][] candidates, int k) {
-    try (Snapshot state = index.acquire()) {
+    try (Snapshot state = acquire()) {
       DiagonalBatch batch = diagonal(queries, "queries");
       SearchOptions options = Query.nearest(k).options;
       if (Objects.requireNonNull(candidates, "candidates").length != batch.size()) {
@@ -580,7 +640,7 @@ public final class KlIndex implements AutoCloseable {
         }
       }
       NeighborIds found = searches.rank(state, batch, candidates, options);
-      return new IndexNeighbors(found.start(), found.ids(), found.values());
+      return new IndexNeighbors(found);
     }
   }
 
@@ -607,12 +667,64 @@ public final class KlIndex implements AutoCloseable {
     if (k < 1) {
       throw new IllegalArgumentException("k must be at least 1, is " + k);
     }
-    Arguments.checkLength("ids", k, Objects.requireNonNull(ids, "ids").length);
-    Arguments.checkLength("kl", k, Objects.requireNonNull(kl, "kl").length);
-    try (Snapshot state = index.acquire()) {
-      return gathering == null
-          ? searches.query(state, mean, meanAt, std, stdAt, k, ids, kl)
-          : gathered(gathering, state, row(mean, meanAt), row(std, stdAt), k, ids, kl);
+    SearchOptions options = nearest;
+    if (options.k() != k) { // else nothing is allocated
+      options = SearchOptions.nearest(k);
+      nearest = options;
+    }
+    return query(mean, meanAt, std, stdAt, options, ids, kl, NO_PROOF);
+  }
+
+  /**
+   * Finds the references of {@link #search(Gaussians, Query)} for one query in arrays, and writes them to arrays. It allocates as
+   * {@link #query(float[], int, float[], int, int, long[], float[]) query} with k does, whatever the options; a filter may allocate itself.
+   *
+   * @param mean holds the query's means at {@code mean[meanAt … meanAt + D − 1]}
+   * @param std holds its standard deviations at {@code std[stdAt … stdAt + D − 1]}, finite and positive
+   * @param query what to look for, as of {@link #search(Gaussians, Query)}
+   * @param ids receives the ids, in their order; at least k elements, or as many as are within the radius
+   * @param kl receives {@code kl[r] = KL(x ‖ p)} of {@code ids[r]}, rounded to float; likewise
+   * @param provenUpTo receives in its first element, if it has one, what {@link IndexNeighbors#provenUpTo} tells
+   * @return how many references were found, n, if that is {@linkplain IndexNeighbors#isComplete complete}, and else {@code ~n}, a negative number; only a
+   *     query with {@link Query#timeout} or {@link Query#approximate} may return it
+   * @throws InvalidGaussianException if a mean is not finite, or a standard deviation not finite and positive
+   * @throws IllegalArgumentException as of {@link #search(Gaussians, Query)}, or if an array is too short
+   */
+  @SuppressWarnings("TooManyParameters") // arrays, with where they begin
+  public int query(
+      float[] mean,
+      int meanAt,
+      float[] std,
+      int stdAt,
+      Query query,
+      long[] ids,
+      float[] kl,
+      double[] provenUpTo) {
+    index.checkOpen();
+    checkRange("mean", Objects.requireNonNull(mean, "mean").length, meanAt);
+    checkRange("std", Objects.requireNonNull(std, "std").length, stdAt);
+    Objects.requireNonNull(query, "query").checkIndex(1);
+    Objects.requireNonNull(provenUpTo, "provenUpTo");
+    return query(mean, meanAt, std, stdAt, query.options, ids, kl, provenUpTo);
+  }
+
+  @SuppressWarnings("TooManyParameters")
+  private int query(
+      float[] mean,
+      int meanAt,
+      float[] std,
+      int stdAt,
+      SearchOptions options,
+      long[] ids,
+      float[] kl,
+      double[] provenUpTo) {
+    Arguments.checkLength("ids", options.k(), Objects.requireNonNull(ids, "ids").length);
+    Arguments.checkLength("kl", options.k(), Objects.requireNonNull(kl, "kl").length);
+    try (Snapshot state = acquire()) {
+      return gathering == null || !Gathering.takes(1, options)
+          ? searches.query(state, mean, meanAt, std, stdAt, options, ids, kl, provenUpTo)
+          : gathered(gathering, state, row(mean, meanAt), row(std, stdAt), options)
+              .copy(options, ids, kl, provenUpTo);
     }
   }
 
@@ -620,14 +732,8 @@ public final class KlIndex implements AutoCloseable {
     return Arrays.copyOfRange(values, at, at + dimension());
   }
 
-  private static int gathered(
-      Gathering gathering,
-      Snapshot state,
-      float[] mean,
-      float[] std,
-      int k,
-      long[] ids,
-      float[] kl) {
+  private static NeighborIds gathered(
+      Gathering gathering, Snapshot state, float[] mean, float[] std, SearchOptions options) {
     DiagonalBatch query;
     try {
       query = DiagonalGaussians.ofStd(mean, std, mean.length).batch;
@@ -636,7 +742,7 @@ public final class KlIndex implements AutoCloseable {
       DiagonalBatch.ofSlot(mean.length, Scale.STD, false).fill(mean, 0, std, 0);
       throw e;
     }
-    return gathering.nearest(state, query, SearchOptions.nearest(k), 0).copy(ids, kl);
+    return gathering.nearest(state, query, options, options.end());
   }
 
   private void checkRange(String name, int length, int at) {
@@ -668,7 +774,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws CancellationException if the calling thread is interrupted; the folder then is as before, or as it was to be
    */
   public void commit() {
-    index.commit();
+    own().commit();
   }
 
   /**
@@ -738,7 +844,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws UncheckedIOException if a file cannot be read, or the folder has an index of another dimension now
    */
   public boolean refresh() {
-    return index.refresh();
+    return own().refresh();
   }
 
   /**
@@ -753,7 +859,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws CorruptIndexException if a file of the last commit is missing
    */
   public void snapshot(Path folder) {
-    index.copyTo(Objects.requireNonNull(folder, "folder"));
+    own().copyTo(Objects.requireNonNull(folder, "folder"));
   }
 
   /**
@@ -764,7 +870,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws UncheckedIOException if a file cannot be read
    */
   public void verify() {
-    index.verify();
+    own().verify();
   }
 
   /**
@@ -776,7 +882,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws CancellationException if the calling thread is interrupted
    */
   public boolean warmUp() {
-    try (Snapshot state = index.acquire()) {
+    try (Snapshot state = acquire()) {
       return searches.warmUp(state, dimension());
     }
   }
@@ -793,7 +899,7 @@ public final class KlIndex implements AutoCloseable {
    * @return a stage that completes then, on a thread of its own; or exceptionally, by a {@link CancellationException}, if the index is closed before
    */
   public CompletionStage<Void> ready() {
-    index.acquire().close(); // throws if it is closed
+    acquire().close(); // throws if it is closed
     return searches.ready(dimension());
   }
 
@@ -803,7 +909,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws AlreadyClosedException if the index is closed, unlike {@link KlEngine#stats()}: it holds nothing any more
    */
   public IndexStats stats() {
-    try (Snapshot state = index.acquire()) {
+    try (Snapshot state = acquire()) {
       return stats(state);
     }
   }
@@ -845,12 +951,17 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Closes the index: what was not committed is dropped, and the log says how much, or with {@link Builder#commitOnClose} it is committed.
-   * Searches under way finish, and so does a commit, for which this waits, as it does for a merge of segments. A second call does nothing.
+   * Searches under way finish, and so does a commit, for which this waits, as it does for a merge of segments. A second call does nothing. A
+   * {@link #reader} is closed alone.
    *
    * @throws UncheckedIOException if what is to be committed cannot be; the index is closed all the same
    */
   @Override
   public void close() {
+    if (held != null) {
+      closeReader(held);
+      return;
+    }
     if (!commitOnClose || !index.hasChanges()) {
       end();
       return;
@@ -866,6 +977,17 @@ public final class KlIndex implements AutoCloseable {
     }
   }
 
+  private void closeReader(Snapshot state) {
+    boolean isFirst;
+    synchronized (this) {
+      isFirst = !isReaderClosed;
+      isReaderClosed = true;
+    }
+    if (isFirst) {
+      state.close();
+    }
+  }
+
   private void end() {
     try {
       index.close();
@@ -876,6 +998,6 @@ public final class KlIndex implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "KlIndex[" + index + ']';
+    return (held == null ? "KlIndex[" : "KlIndex[reader of ") + index + ']';
   }
 }

@@ -4,6 +4,7 @@ import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.TimeLimit;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Objects;
 import java.util.StringJoiner;
 import java.util.function.LongPredicate;
@@ -21,8 +22,8 @@ import java.util.function.LongPredicate;
  *
  * <p>The divergence is {@code KL(q_i ‖ p_j)} or another one of the engine, in nats, and q_i the queries. In an engine, the id of a reference
  * p_j is its column j, to which {@link #offset} may add. An index has ids of its own and no rows of p, so it refuses {@link #excludeSelf()},
- * {@link #offset} and {@link #resumeAfter}, with an {@link IllegalArgumentException}. All other options hold in both, and for both kinds of
- * search.
+ * {@link #offset} and {@link #resumeAfter}, with an {@link IllegalArgumentException}; an engine, which computes every divergence, refuses
+ * {@link #approximate}, {@link #after} and {@link #excluding(long[][])}. All other options hold in both, and for both kinds of search.
  *
  * <p>A search of an engine in blocks of references, one after the other or merged, gives exactly the lists of the whole:
  *
@@ -78,8 +79,7 @@ public final class Query {
   /**
    * {@return a query in which q_i does not find the reference with its own index, j = i} It is meant for batches whose Gaussians correspond
    * one to one, above all for a batch and itself, where the nearest of a Gaussian is itself. An index refuses it: its
-   * {@link #excluding} leaves ids out for every query of the call. To leave out each query's own, search by its id, as
-   * {@link KlIndex#nearest(long, int)} does, or ask for k + 1 and skip that id.
+   * {@link #excluding(long[][])} leaves out each query's own, and so does a search by its id, as that of {@link KlIndex#nearest(long, int)}.
    */
   public Query excludeSelf() {
     return excludeSelf(0);
@@ -102,14 +102,76 @@ public final class Query {
   /**
    * {@return a query among those of this query's references that have none of these ids, such as that of a single query itself}
    *
-   * <p>Ids are left out for every query of the call. To leave out each query's own, ask an index for k + 1 and skip that id, or search one
-   * query at a time; in an engine, {@link #excludeSelf()} does it where q and p correspond. What was excluded before stays so.
+   * <p>Ids are left out for every query of the call. {@link #excluding(long[][])} leaves out each query's own; in an engine, {@link #excludeSelf()} does it
+   * where q and p correspond. What was excluded before stays so.
    *
    * @param ids of the references to leave out, in any order; those that no reference has, or that come twice, do no harm. The array is
    *     neither kept nor modified
    */
   public Query excluding(long... ids) {
     return new Query(options.without(Objects.requireNonNull(ids, "ids")));
+  }
+
+  /**
+   * {@return a query of an index in which query i does not find the references with the ids of {@code ids[i]}} What was excluded before stays so.
+   *
+   * @param ids for each query of the call the ids to leave out, in any order; those that no reference has, or that come twice, do no harm. The arrays are
+   *     neither kept nor modified
+   * @throws IllegalArgumentException if ids were excluded for another number of queries before
+   */
+  public Query excluding(long[][] ids) {
+    for (int i = 0; i < Objects.requireNonNull(ids, "ids").length; i++) {
+      if (ids[i] == null) {
+        throw new NullPointerException("ids[" + i + ']');
+      }
+    }
+    int rows = options.rowsWithExcluded();
+    if (rows >= 0 && rows != ids.length) {
+      throw new IllegalArgumentException(
+          "ids has %d rows, but ids were excluded for %d before; they must be of the same queries"
+              .formatted(ids.length, rows));
+    }
+    return new Query(options.withoutOf(ids));
+  }
+
+  /**
+   * {@return a query of an index for what comes after a page of results: it finds none of the references in the same row of that result}
+   *
+   * <p>With the same queries and k, each call finds the next k references. To go on, take the next page to the query that found it:
+   *
+   * <pre>
+   * var query = Query.nearest(10);
+   * var page = index.search(q, query);       // 1 to 10
+   * query = query.after(page);
+   * page = index.search(q, query);           // 11 to 20
+   * query = query.after(page);
+   * </pre>
+   *
+   * <p>References are left out by their ids, as by {@link #excluding(long[][])}: where the index changes in between, none comes twice. In one
+   * {@link KlIndex#reader()}, pages are exactly parts of the list of all.
+   *
+   * @param page the result of the same queries, in the same order
+   * @throws IllegalArgumentException as of {@link #excluding(long[][])}
+   */
+  public Query after(IndexNeighbors page) {
+    long[][] found = new long[Objects.requireNonNull(page, "page").size()][];
+    for (int i = 0; i < found.length; i++) {
+      found[i] = Arrays.copyOfRange(page.ids(), page.start(i), page.start(i + 1));
+    }
+    return excluding(found);
+  }
+
+  /**
+   * {@return a query among those of this query's references that have one of these ids}
+   *
+   * <p>An index finds few ids by themselves and reads these references alone; of many it goes over all references, as of a {@link #filter}. The result is the
+   * same. If this query is among other ids already, a reference must have one of both.
+   *
+   * @param ids of the references that may be found, in any order; those that no reference has, or that come twice, do no harm. The array is neither kept nor
+   *     modified
+   */
+  public Query among(long... ids) {
+    return new Query(options.amongIds(Objects.requireNonNull(ids, "ids")));
   }
 
   /**
@@ -143,11 +205,15 @@ public final class Query {
   }
 
   /**
-   * {@return a query that ends with a {@link SearchTimeoutException} if it takes longer}
+   * {@return a query that ends when its time is up: in an index with what it has found, in an engine with a {@link SearchTimeoutException}}
+   *
+   * <p>A search of an index whose time is up returns rows of which {@link IndexNeighbors#isComplete} is false, with exact values. For these,
+   * {@link IndexNeighbors#provenUpTo} tells how near the references can be that were not found. A search of an engine has no proof of what it did not see, so
+   * it throws.
    *
    * <p>Of several timeouts the shortest counts. A search looks at the clock as often as at its thread's interruption: it ends some
-   * milliseconds after its time at the latest, or when a filter that runs then returns, or a CUDA device has done what it was given. What
-   * the first searches prepare of a batch looks at the clock only between its parts; {@link Gaussians#prepare()} does it before.
+   * milliseconds after its time at the latest, in an index within an eighth of it, or when a filter that runs then returns, or a CUDA device has done what it
+   * was given. What the first searches of an engine prepare of a batch looks at the clock only between its parts; {@link Gaussians#prepare()} does it before.
    *
    * @param timeout from the call of the search on, more than zero
    * @throws IllegalArgumentException if timeout is not positive
@@ -161,6 +227,25 @@ public final class Query {
             ? "all within " + options.radius()
             : "the %d nearest".formatted(options.k());
     return new Query(options.limitedTo(TimeLimit.of(timeout, search)));
+  }
+
+  /**
+   * {@return a query of an index that computes few values: for each q_i, those of this share of the references at most, and of some k more}
+   *
+   * <p>It bounds all divergences from below by their codes, or by floats where there are none, and computes those of the least bounds. Rows that are not the exact
+   * result have {@link IndexNeighbors#isComplete} false, and {@link IndexNeighbors#provenUpTo} tells how near the references can be that were not found; values are
+   * exact. The same index and number of threads give the same result. A search {@link #among} few ids computes them all.
+   *
+   * <p>Of several shares the smallest counts. Where bounds are tight, as of most data, an exact search computes fewer values itself, and this one is exact, too.
+   *
+   * @param share of the references, in (0, 1]; 1 for an exact search
+   * @throws IllegalArgumentException if the share is not in (0, 1]
+   */
+  public Query approximate(double share) {
+    if (!(share > 0 && share <= 1)) {
+      throw new IllegalArgumentException("share must be in (0, 1], is " + share);
+    }
+    return new Query(options.withShare(share));
   }
 
   /**
@@ -224,12 +309,30 @@ public final class Query {
     }
   }
 
-  /** Throws if an index cannot answer this query. */
-  void checkIndex() {
+  /** Throws if an engine cannot answer this query. */
+  void checkEngine() {
+    if (options.rowsWithExcluded() >= 0) {
+      throw new IllegalArgumentException(
+          "KlEngine.search leaves out the same columns in every row, or each row's own, by excludeSelf(); Query.after and excluding(long[][]) are for KlIndex.search");
+    }
+    if (options.share() < 1) {
+      throw new IllegalArgumentException(
+          "KlEngine.search computes every divergence; Query.approximate is for KlIndex.search");
+    }
+  }
+
+  /** Throws if an index cannot answer this query, of so many Gaussians. */
+  void checkIndex(int queries) {
+    int rows = options.rowsWithExcluded();
+    if (rows >= 0 && rows != queries) {
+      throw new IllegalArgumentException(
+          "there are %d queries, but ids are excluded for %d; each needs its own"
+              .formatted(queries, rows));
+    }
     if (options.excludesSelf()) {
       throw refused(
           "excludeSelf",
-          "ids are left out for every query of the call, by excluding(ids). To leave out each query's own, search by its id, as nearest(id, k) does, or ask for k + 1 and skip that id");
+          "excluding(ids) leaves out ids of each query's own, and nearest(id, k) a reference itself");
     }
     if (options.earlier() != null) {
       throw refused("resumeAfter", "an index searches all of its references at once");
@@ -262,12 +365,22 @@ public final class Query {
     if (options.excluded().length > 0) {
       text.add("excluding %d ids".formatted(options.excluded().length));
     }
+    if (options.rowsWithExcluded() >= 0) {
+      text.add("excluding ids of %d rows".formatted(options.rowsWithExcluded()));
+    }
+    long[] among = options.among();
+    if (among != null) {
+      text.add("among %d ids".formatted(among.length));
+    }
     if (options.filter() != null) {
       text.add("filter");
     }
     TimeLimit timeout = options.timeout();
     if (timeout != null) {
       text.add("timeout " + Duration.ofNanos(timeout.nanos()));
+    }
+    if (options.share() < 1) {
+      text.add("approximate " + options.share());
     }
     if (options.mostPairs() != SearchOptions.MOST_PAIRS) {
       text.add("maxPairs " + options.mostPairs());

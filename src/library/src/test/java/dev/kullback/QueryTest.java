@@ -259,7 +259,14 @@ class QueryTest {
           () -> index.search(p, nearest.excludeSelf()),
           "KlIndex.search",
           "Query.excludeSelf",
-          "excluding(ids). To leave out each query's own, search by its id, as nearest(id, k) does, or ask for k + 1 and skip that id");
+          "excluding(ids) leaves out ids of each query's own, and nearest(id, k) a reference itself");
+      refused(() -> engine.search(p, p, nearest.approximate(0.5)), "KlIndex.search");
+      Query own = nearest.excluding(new long[5][0]);
+      refused(() -> engine.search(p, p, own), "excludeSelf()", "KlIndex.search");
+      refused(() -> index.search(p, own), "6 queries", "excluded for 5");
+      refused(() -> own.excluding(new long[6][0]), "6 rows", "5 before");
+      refused(() -> nearest.approximate(0), "share must be in (0, 1], is 0.0");
+      refused(() -> nearest.approximate(Double.NaN), "share");
       refused(
           () -> index.search(p, Query.within(1).excludeSelf(3)),
           "KlIndex.search",

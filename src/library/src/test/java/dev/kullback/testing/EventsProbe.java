@@ -4,7 +4,6 @@ import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.KlIndex;
 import dev.kullback.Query;
-import dev.kullback.SearchTimeoutException;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -35,11 +34,8 @@ public final class EventsProbe {
         index.commit();
         reader.refresh();
         reader.nearest(q, 3);
-        try {
-          reader.search(q, Query.nearest(1).timeout(Duration.ofNanos(1)));
-        } catch (SearchTimeoutException e) {
-          System.out.println("timeout");
-        }
+        Query hurried = Query.nearest(1).timeout(Duration.ofNanos(1));
+        System.out.println(reader.search(q, hurried).isComplete(0) ? "complete" : "timeout");
       }
       if (arguments.length > 1) {
         engine.warmUp(1, 1, D);

@@ -30,6 +30,10 @@ public final class IndexSearchEvent extends Event {
   @Label("Queries")
   int queries;
 
+  @Label("Incomplete Queries")
+  @Description("Queries whose time or share of the work was up before all was found")
+  int incomplete;
+
   @Label("Passes")
   int passes;
 
@@ -74,6 +78,11 @@ public final class IndexSearchEvent extends Event {
     this.passes = passes;
     this.survivors = survivors;
     this.bytesRead = bytesRead;
+  }
+
+  /** Says how many queries were left open. */
+  public void incomplete(int queries) {
+    incomplete = queries;
   }
 
   /**

@@ -1,5 +1,6 @@
 package dev.kullback.internal.rows;
 
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.function.LongPredicate;
 
@@ -26,6 +27,17 @@ final class Columns {
     for (long id : options.excluded()) {
       if (id >= first && id < first + columns) {
         refused.set((int) (id - first));
+      }
+    }
+    long[] among = options.among();
+    if (among != null) {
+      refused.set(0, columns);
+      for (long id : among) {
+        if (id >= first
+            && id < first + columns
+            && Arrays.binarySearch(options.excluded(), id) < 0) {
+          refused.clear((int) (id - first));
+        }
       }
     }
     LongPredicate filter = options.filter();

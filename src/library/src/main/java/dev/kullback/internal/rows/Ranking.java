@@ -28,6 +28,9 @@ import java.util.Arrays;
  *       computes both to 1e-13, and if they are still too close, unrounded.
  * </ul>
  *
+ * <p>A search of an index may end before it is complete, as its time is up or as it is to compute few values. Then the list drops candidates that
+ * the limit does not exclude, those of the greatest lower bounds first, and keeps the least of these bounds: see {@link #unseen}.
+ *
  * <p>Unrounded values within their tolerance count as equal: the one with the lower place comes first, and a search within a radius finds
  * both.
  */
@@ -79,6 +82,22 @@ public final class Ranking {
   /** Candidates that were offered without an upper bound since the last {@link #narrow}. */
   private int unbounded;
 
+  /** Values that are computed at most: of candidates that are bounded as they come, and of those that wait for the end. */
+  private int mostBounded;
+
+  private int mostWaiting;
+
+  /** Candidates that were bounded as they came. */
+  private int bounded;
+
+  /** Whether candidates were dropped that the limit does not exclude, and the least of their lower bounds. */
+  private boolean hasDropped;
+
+  private double unseen;
+
+  /** Lower bound beyond which candidates are dropped, though they may count. */
+  private double cut;
+
   private final KeySort scratch;
 
   public Ranking(KeySort scratch) {
@@ -108,17 +127,32 @@ public final class Ranking {
     return (int) Math.min(Batch.MOST_ELEMENTS, k + Math.max(64, k / 2L));
   }
 
-  /** Begins a search for the nearest k whose candidates have bounds of their own. */
-  public void startNearest(int k) {
+  /**
+   * Begins a search for the nearest k whose candidates have bounds of their own.
+   *
+   * @param values computed at most, k apart; {@link Integer#MAX_VALUE} for as many as it takes
+   * @param parts of which each has a list of its own, before they are joined
+   */
+  public void startNearest(int k, int values, int parts) {
     start(k, Double.POSITIVE_INFINITY, true, Math.clamp(4L * k, LEAST_ROOM, 1 << 28));
+    limitValues(values, parts);
     if (least.length < k) {
       least = new double[k];
     }
   }
 
-  /** Begins a search for all within a radius whose candidates have bounds of their own. */
-  public void startWithin(double radius) {
+  /** Begins a search for all within a radius whose candidates have bounds of their own, of which so many values are computed at most. */
+  public void startWithin(double radius, int values) {
     start(0, radius, true, LEAST_ROOM);
+    limitValues(values, 1);
+  }
+
+  private void limitValues(int values, int parts) {
+    if (values < Integer.MAX_VALUE) {
+      mostWaiting = values;
+      mostBounded = values / 2 / parts;
+      room = Math.clamp(2L * (k + (long) values), room, Batch.MOST_ELEMENTS);
+    }
   }
 
   /** Begins a list of columns whose values are decided. */
@@ -131,8 +165,21 @@ public final class Ranking {
     this.limit = limit;
     this.areApart = areApart;
     this.room = room;
+    mostBounded = Integer.MAX_VALUE;
+    mostWaiting = Integer.MAX_VALUE;
+    bounded = 0;
+    hasDropped = false;
+    unseen = Double.POSITIVE_INFINITY;
+    cut = Double.POSITIVE_INFINITY;
     restart();
     ensureCapacity(areApart ? 0 : room);
+  }
+
+  /** Becomes a copy of another list of the same search, and keeps the lower of both limits. */
+  public void become(Ranking other) {
+    restart();
+    bounded = 0;
+    offerAll(other);
   }
 
   /** Empties the list and keeps the limit; the caller offers each candidate again. */
@@ -176,6 +223,27 @@ public final class Ranking {
   /** Greatest value that counts in the search, or lower bound. */
   public double limit() {
     return limit;
+  }
+
+  /** Greatest lower bound of a candidate that is kept. */
+  public double reach() {
+    return Math.min(limit, cut);
+  }
+
+  /** Whether each candidate that the limit did not exclude was kept, or at least none that is nearer than the last of a full list. */
+  public boolean isComplete() {
+    double last = k == 0 ? limit : count == k ? value[k - 1] : Double.POSITIVE_INFINITY;
+    return !hasDropped || (unseen > last && (k == 0 || count == k));
+  }
+
+  /** Least divergence that candidates that were dropped may have; ∞ if there are none. */
+  public double unseen() {
+    return unseen;
+  }
+
+  /** Whether values are to be computed for few candidates alone. */
+  public boolean isApproximate() {
+    return mostWaiting < Integer.MAX_VALUE;
   }
 
   /** Whether a search by a kernel's values has neither a candidate nor a limit. */
@@ -291,6 +359,13 @@ public final class Ranking {
     offer(itsPlace, source.lower, source.upper);
   }
 
+  /** Tells that candidates are not offered that may have this divergence, or a greater one. */
+  public void drop(double low) {
+    hasDropped = true;
+    // a computed divergence may be below the exact one by as much
+    unseen = Math.min(unseen, Math.max(0, atLeast(low, 2 * Pair.PRECISE_ERROR)));
+  }
+
   /** Drops the candidates from the n-th on, which are to be offered again, and keeps the limit. */
   public void withdraw(int n) {
     restart();
@@ -305,11 +380,16 @@ public final class Ranking {
       offer(other.place[s], other.value[s], other.upper[s]);
       unbounded += other.upper[s] == Double.POSITIVE_INFINITY ? 1 : 0;
     }
+    bounded += other.bounded;
+    limit(other.limit);
+    hasDropped |= other.hasDropped;
+    unseen = Math.min(unseen, other.unseen);
+    cut = Math.min(cut, other.cut);
   }
 
   /** Whether candidates are to be made fewer before others are offered. */
   public boolean isFull() {
-    return count >= room || (k > 0 && unbounded >= MOST_UNBOUNDED);
+    return count >= room || (k > 0 && unbounded >= MOST_UNBOUNDED && bounded < mostBounded);
   }
 
   private void lowerLimit(double high) {
@@ -367,9 +447,9 @@ public final class Ranking {
     return (int) Math.min(count + (count >> 1) + 64L, Batch.MOST_ELEMENTS);
   }
 
-  /** Enlarges a list that would be full again at once. */
+  /** Enlarges a list that would be full again at once, unless it drops candidates instead. */
   private void makeRoom() {
-    if (count > room - (room >> 2)) {
+    if (!isApproximate() && count > room - (room >> 2)) {
       enlarge();
     }
   }
@@ -418,15 +498,55 @@ public final class Ranking {
     long last = -1;
     for (int s = 0; s < n && value[s] <= limit; s++) {
       boolean isPrecise = upper[s] <= value[s] * (1 + 4 * Pair.PRECISE_ERROR);
-      if (!isPrecise) {
+      boolean stays = isPrecise || bounded >= mostBounded || source.isOver();
+      if (!stays) {
+        bounded++;
         if (!mayRepeat || last < 0 || !source.isSame(last, place[s])) {
           source.bound(place[s], upper[s] == Double.POSITIVE_INFINITY);
         }
         last = place[s];
       }
-      offer(place[s], isPrecise ? value[s] : source.lower, isPrecise ? upper[s] : source.upper);
+      unbounded += stays && !isPrecise && upper[s] == Double.POSITIVE_INFINITY ? 1 : 0;
+      offer(place[s], stays ? value[s] : source.lower, stays ? upper[s] : source.upper);
     }
     makeRoom();
+  }
+
+  /** Drops candidates for good if they are many: all but those of the least lower bounds, and those that are known to be the nearest. */
+  public void keepFew() {
+    if (isApproximate() && count > room - (room >> 2)) {
+      keep(mostWaiting);
+    }
+  }
+
+  private void keep(int most) {
+    sort();
+    int kept = 0;
+    int known = 0;
+    int waiting = 0;
+    for (int s = 0; s < count; s++) {
+      if (known < k && upper[s] <= limit) {
+        known++;
+      } else if (waiting < most) {
+        waiting++;
+      } else {
+        drop(value[s]);
+        cut = Math.min(cut, value[s]);
+        continue;
+      }
+      place[kept] = place[s];
+      value[kept] = value[s];
+      upper[kept++] = upper[s];
+    }
+    count = kept;
+  }
+
+  /** Drops the candidates from the n-th on for good. */
+  private void dropFrom(int n) {
+    for (int s = n; s < count; s++) {
+      drop(value[s]);
+    }
+    count = n;
   }
 
   /** Gives a kernel's values bounds of their own. */
@@ -445,7 +565,7 @@ public final class Ranking {
 
   /** Gives each candidate of a search within a radius an upper bound. */
   public void boundAll(Source source) {
-    for (int s = 0; s < count; s++) {
+    for (int s = 0; s < count && !source.isOver(); s++) {
       if (upper[s] == Double.POSITIVE_INFINITY) {
         source.bound(place[s], true);
         upper[s] = source.upper;
@@ -472,11 +592,22 @@ public final class Ranking {
    */
   public int decideNearest(Source source) {
     prune();
+    if (isApproximate()) {
+      keep(Math.max(0, mostWaiting - bounded));
+      mostBounded = Integer.MAX_VALUE;
+    }
     if (source.isPreciseFaster() && (unbounded > 0 || count > 2L * k)) {
       narrow(source);
       prune();
     }
+    if (source.isOver()) {
+      keep(0); // what is known
+    }
     for (int s = 0; s < count; s++) {
+      if (source.isAtEnd()) {
+        dropFrom(s);
+        break;
+      }
       value[s] = repeats(source, s) ? value[s - 1] : source.rounded(place[s]);
     }
     int decided = count;
@@ -493,10 +624,19 @@ public final class Ranking {
    */
   public int decideWithin(Source source, double radius) {
     prune();
-    int decided = count;
+    if (isApproximate()) {
+      keep(mostWaiting);
+    } else if (source.isTimed()) {
+      sort(); // the least bounds first
+    }
     int kept = 0;
+    int decided = 0;
     double divergence = 0;
-    for (int s = 0; s < decided; s++) {
+    for (int s = 0; s < count; s++, decided++) {
+      if (source.isAtEnd()) {
+        dropFrom(s);
+        break;
+      }
       if (!repeats(source, s)) {
         divergence = source.decide(place[s], source.rounded(place[s]), radius);
       }

@@ -18,9 +18,9 @@ import org.jspecify.annotations.Nullable;
  * @param reverse ranks by {@code KL(p_j ‖ q_i)}
  * @param exact values do not depend on the block: {@link Pair#rounded}; those of an index never do
  * @param block what an engine's rows and columns are a part of
- * @param filter ids that count, asked by several threads in an index; null for all
- * @param excluded ids that do not count, ascending
+ * @param ids which ids count
  * @param timeout null for none
+ * @param share of an index's references whose values a search computes at most, some of each query's apart; 1 for as many as it takes
  * @param mostPairs pairs that the search may find
  */
 @SuppressWarnings("ArrayRecordComponent") // searched by each candidate
@@ -30,9 +30,9 @@ public record SearchOptions(
     boolean reverse,
     boolean exact,
     Block block,
-    @Nullable LongPredicate filter,
-    long[] excluded,
+    Ids ids,
     @Nullable TimeLimit timeout,
+    double share,
     int mostPairs) {
   /** Greatest number of pairs, that of an array's elements. */
   public static final int MOST_PAIRS = Batch.MOST_ELEMENTS;
@@ -49,7 +49,23 @@ public record SearchOptions(
       boolean excludesSelf, int firstRow, int firstColumn, @Nullable NeighborLists earlier) {}
 
   private static final Block WHOLE = new Block(false, 0, 0, null);
-  private static final long[] NO_IDS = {};
+
+  /**
+   * The ids that count.
+   *
+   * @param filter asked by several threads in an index; null for all
+   * @param excluded do not count, ascending
+   * @param among count alone, ascending and each once; null for all
+   * @param excludedOf do not count for the query of a row, ascending; null for none
+   */
+  @SuppressWarnings("ArrayRecordComponent") // searched by each candidate
+  private record Ids(
+      @Nullable LongPredicate filter,
+      long[] excluded,
+      long @Nullable [] among,
+      long @Nullable [][] excludedOf) {}
+
+  private static final Ids ALL = new Ids(null, new long[0], null, null);
 
   /** For the nearest one. */
   public static final SearchOptions FORWARD = nearest(1);
@@ -63,40 +79,73 @@ public record SearchOptions(
   }
 
   private static SearchOptions of(int k, double radius) {
-    return new SearchOptions(k, radius, false, false, WHOLE, null, NO_IDS, null, MOST_PAIRS);
+    return new SearchOptions(k, radius, false, false, WHOLE, ALL, null, 1, MOST_PAIRS);
   }
 
   // --- the same with one option more
 
   public SearchOptions reversed() {
-    return with(true, exact, block, filter, excluded, timeout, mostPairs);
+    return new SearchOptions(k, radius, true, exact, block, ids, timeout, share, mostPairs);
   }
 
   public SearchOptions exactly() {
-    return with(reverse, true, block, filter, excluded, timeout, mostPairs);
+    return new SearchOptions(k, radius, reverse, true, block, ids, timeout, share, mostPairs);
   }
 
   /** Both this one's filter and another. */
   public SearchOptions filteredBy(LongPredicate other) {
-    LongPredicate both = filter == null ? other : filter.and(other);
-    return with(reverse, exact, block, both, excluded, timeout, mostPairs);
+    LongPredicate both = ids.filter == null ? other : ids.filter.and(other);
+    return of(new Ids(both, ids.excluded, ids.among, ids.excludedOf));
   }
 
   /** Without these ids, too. */
-  public SearchOptions without(long... ids) {
-    long[] all = LongStream.concat(Arrays.stream(excluded), Arrays.stream(ids)).sorted().toArray();
-    return with(reverse, exact, block, filter, all, timeout, mostPairs);
+  public SearchOptions without(long... others) {
+    return of(new Ids(ids.filter, joined(ids.excluded, others), ids.among, ids.excludedOf));
+  }
+
+  /** Without these ids in a row, too. */
+  public SearchOptions withoutOf(long[][] others) {
+    long[][] all = new long[others.length][];
+    for (int i = 0; i < all.length; i++) {
+      all[i] = joined(ids.excludedOf == null ? new long[0] : ids.excludedOf[i], others[i]);
+    }
+    return of(new Ids(ids.filter, ids.excluded, ids.among, all));
+  }
+
+  private static long[] joined(long[] some, long[] others) {
+    return LongStream.concat(Arrays.stream(some), Arrays.stream(others)).sorted().toArray();
+  }
+
+  /** Among those of these ids that count for this one. */
+  public SearchOptions amongIds(long... some) {
+    LongStream both = Arrays.stream(some).distinct().sorted();
+    long[] earlier = ids.among;
+    if (earlier != null) {
+      both = both.filter(id -> Arrays.binarySearch(earlier, id) >= 0);
+    }
+    return of(new Ids(ids.filter, ids.excluded, both.toArray(), ids.excludedOf));
+  }
+
+  private SearchOptions of(Ids others) {
+    return new SearchOptions(k, radius, reverse, exact, block, others, timeout, share, mostPairs);
   }
 
   /** At most that long, or as long as this one. */
   public SearchOptions limitedTo(TimeLimit other) {
     TimeLimit shorter = timeout == null || other.nanos() < timeout.nanos() ? other : timeout;
-    return with(reverse, exact, block, filter, excluded, shorter, mostPairs);
+    return new SearchOptions(k, radius, reverse, exact, block, ids, shorter, share, mostPairs);
+  }
+
+  /** At most that share of the references, or as many as this one. */
+  public SearchOptions withShare(double other) {
+    double less = Math.min(share, other);
+    return new SearchOptions(k, radius, reverse, exact, block, ids, timeout, less, mostPairs);
   }
 
   /** At most that many pairs, or as many as this one. */
   public SearchOptions withMostPairs(int most) {
-    return with(reverse, exact, block, filter, excluded, timeout, Math.min(most, mostPairs));
+    int less = Math.min(most, mostPairs);
+    return new SearchOptions(k, radius, reverse, exact, block, ids, timeout, share, less);
   }
 
   public SearchOptions excludingSelf(int firstRow) {
@@ -112,19 +161,7 @@ public record SearchOptions(
   }
 
   private SearchOptions in(Block other) {
-    return with(reverse, exact, other, filter, excluded, timeout, mostPairs);
-  }
-
-  private SearchOptions with(
-      boolean reverse,
-      boolean exact,
-      Block block,
-      @Nullable LongPredicate filter,
-      long[] excluded,
-      @Nullable TimeLimit timeout,
-      int mostPairs) {
-    return new SearchOptions(
-        k, radius, reverse, exact, block, filter, excluded, timeout, mostPairs);
+    return new SearchOptions(k, radius, reverse, exact, other, ids, timeout, share, mostPairs);
   }
 
   public boolean excludesSelf() {
@@ -150,13 +187,43 @@ public record SearchOptions(
     return k == 0;
   }
 
-  /** Whether every id counts. */
-  public boolean takesAll() {
-    return filter == null && excluded.length == 0;
+  public @Nullable LongPredicate filter() {
+    return ids.filter;
   }
 
-  public boolean accepts(long id) {
-    return Arrays.binarySearch(excluded, id) < 0 && (filter == null || filter.test(id));
+  /** Ids that do not count, ascending. */
+  public long[] excluded() {
+    return ids.excluded;
+  }
+
+  /** The ids that alone count, ascending and each once; null for all. The array is not to be changed. */
+  public long @Nullable [] among() {
+    return ids.among;
+  }
+
+  /** Number of rows that have ids of their own that do not count; −1 if none has. */
+  public int rowsWithExcluded() {
+    return ids.excludedOf == null ? -1 : ids.excludedOf.length;
+  }
+
+  /** Whether every id counts. */
+  public boolean takesAll() {
+    return ids.filter == null
+        && ids.excluded.length == 0
+        && ids.among == null
+        && ids.excludedOf == null;
+  }
+
+  /** Whether an id counts for the query of a row. */
+  public boolean accepts(long id, int row) {
+    return contains(ids.among, id, true)
+        && !contains(ids.excluded, id, false)
+        && (ids.excludedOf == null || !contains(ids.excludedOf[row], id, false))
+        && (ids.filter == null || ids.filter.test(id));
+  }
+
+  private static boolean contains(long @Nullable [] sorted, long id, boolean ofNull) {
+    return sorted == null ? ofNull : Arrays.binarySearch(sorted, id) >= 0;
   }
 
   /** Row i leaves out column {@code i + skip}, if there is one. */

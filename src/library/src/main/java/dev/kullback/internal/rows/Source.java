@@ -104,6 +104,21 @@ public class Source {
     upper = Ranking.atMost(value, Pair.PRECISE_ERROR);
   }
 
+  /** Whether the search is to end at a time. */
+  protected boolean isTimed() {
+    return false;
+  }
+
+  /** Whether that time is up: only what is found already is decided. */
+  protected boolean isOver() {
+    return false;
+  }
+
+  /** Whether that time has been up for so long that nothing is decided any more. */
+  protected boolean isAtEnd() {
+    return false;
+  }
+
   /** Greatest relative distance of two unrounded divergences that count as equal. */
   final double tolerance() {
     return pair.tolerance(query().dimension());

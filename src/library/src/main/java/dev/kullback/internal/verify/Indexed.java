@@ -40,9 +40,13 @@ final class Indexed implements AutoCloseable {
   /** Asks one after the other for the nearest k of queries that are floats and state σ. */
   void query(DiagonalBatch queries, Result r) {
     int k = ids.length;
+    SearchOptions nearest = SearchOptions.nearest(k);
+    double[] proof = {};
     for (int i = 0; i < queries.size(); i++) {
       int at = i * dimension;
-      int found = alone.query(snapshot, queries.mean32(), at, queries.scale32(), at, k, ids, kl);
+      int found =
+          alone.query(
+              snapshot, queries.mean32(), at, queries.scale32(), at, nearest, ids, kl, proof);
       for (int s = 0; s < found; s++) {
         r.indices[i * k + s] = (int) ids[s];
         r.values[i * k + s] = kl[s];

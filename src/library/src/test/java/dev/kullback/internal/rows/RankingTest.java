@@ -128,7 +128,7 @@ class RankingTest {
       double[] low = random.doubles(n).toArray();
       double[] high = Arrays.stream(low).map(x -> x + random.nextDouble() / 9).toArray();
       int kept = random.nextInt(n);
-      ranking.startNearest(k);
+      ranking.startNearest(k, Integer.MAX_VALUE, 1);
       for (int s = 0; s < n; s++) {
         ranking.offer(s, low[s], high[s]);
         if (s == kept) {
@@ -173,7 +173,7 @@ class RankingTest {
   @Test
   void memoryGrowsWithTheCandidates() {
     Ranking ranking = new Ranking(new KeySort(new ScalarScan(1)));
-    ranking.startNearest(1_000_000);
+    ranking.startNearest(1_000_000, Integer.MAX_VALUE, 1);
     for (int s = 0; s < 100; s++) {
       ranking.offer(s, s, s + 1);
     }

@@ -26,6 +26,9 @@ final class Query {
   private @Nullable DiagonalBatch batch;
   int row;
 
+  /** References that were offered by their ids. */
+  long named;
+
   /** Panels of floats that were scanned. */
   long scanned;
 
@@ -58,9 +61,9 @@ final class Query {
     return isCoded;
   }
 
-  /** Whether to read the codes of the next block. */
-  boolean readsCodes() {
-    return isCoded && ranking.limit() < Double.POSITIVE_INFINITY && --skip < 0;
+  /** Whether to read the codes of the next block; {@code alone} where they are read whatever they leave. */
+  boolean readsCodes(boolean alone) {
+    return isCoded && (alone || (ranking.limit() < Double.POSITIVE_INFINITY && --skip < 0));
   }
 
   /** Tells how many rows of a block codes have left. */

@@ -125,6 +125,21 @@ final class References extends Source {
     }
   }
 
+  @Override
+  protected boolean isTimed() {
+    return searcher.isTimed();
+  }
+
+  @Override
+  protected boolean isOver() {
+    return searcher.isOver();
+  }
+
+  @Override
+  protected boolean isAtEnd() {
+    return searcher.isAtEnd();
+  }
+
   private Segment segment(long place) {
     return snapshot.segment(place);
   }

@@ -15,6 +15,7 @@ import dev.kullback.internal.rows.Ranking;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Poll;
+import dev.kullback.internal.work.TimeLimit;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
@@ -30,6 +31,9 @@ import org.jspecify.annotations.Nullable;
  *   <li>When the ranking is full, and when all panels are done, the ranking asks {@link References} where bounds overlap. It asks at once
  *       for a row of which floats give no upper bound, in a search for the nearest, and for the most promising rows of a sample.
  * </ol>
+ *
+ * <p>A search that is to compute few values reads codes alone, where a segment has them: it keeps the rows of the least lower bounds, and computes
+ * the values of these. One that is to end at a time reads no block after it, and says so to the rankings.
  *
  * <p>After its first searches, a searcher allocates nothing.
  */
@@ -64,6 +68,11 @@ final class Searcher extends Worker {
   /** Rows of a sample for each of the nearest, at least. */
   private static final int SAMPLE_OF_ONE = 16;
 
+  /** What a search may take to decide what it has found when its time is up, in parts of that time, and at least. */
+  private static final int GRACE = 8;
+
+  private static final long LEAST_GRACE = 1_000_000;
+
   private final References references = new References(this);
   private final Kernels kernels;
   private final KeySort sorting;
@@ -97,6 +106,26 @@ final class Searcher extends Worker {
   /** Neighbors that are wanted, of those that there are, in a search for the nearest. */
   private int nearest;
 
+  /** Values that are computed at most for each query; {@link Integer#MAX_VALUE} for as many as it takes. */
+  private int values;
+
+  /** Threads' parts of which each has rankings of its own. */
+  private int parts;
+
+  /** The {@link System#nanoTime} at which the time of a search is up that has one. */
+  private boolean isTimed;
+
+  private long end;
+  private long grace;
+
+  /** Whether the time was up, and whether rows were not looked at for it. */
+  private boolean isOver;
+
+  private boolean hasSkipped;
+
+  /** What the query of arrays has found. */
+  final Found found = new Found();
+
   /** Number of the segment whose panels are scanned. */
   private int number;
 
@@ -115,22 +144,60 @@ final class Searcher extends Worker {
 
   // --- queries
 
-  /** Begins a search as the options say. */
-  void start(Snapshot from, SearchOptions how) {
-    start(from, how, how.k());
-  }
-
-  /** Begins a search for the nearest k, without making options for it. */
-  void startNearest(Snapshot from, int k) {
-    start(from, SearchOptions.FORWARD, k);
-  }
-
-  private void start(Snapshot from, SearchOptions how, int k) {
+  /**
+   * Begins a search as the options say.
+   *
+   * @param values computed at most for each query; {@link Integer#MAX_VALUE} for as many as it takes
+   * @param parts of the references, of which each has rankings of its own
+   * @param end when its time is up, if it has one
+   */
+  void start(Snapshot from, SearchOptions how, int values, int parts, long end) {
+    TimeLimit timeout = how.timeout();
+    isTimed = timeout != null;
+    grace = timeout == null ? 0 : Math.max(LEAST_GRACE, timeout.nanos() / GRACE);
+    this.end = end;
+    isOver = false;
+    hasSkipped = false;
+    this.values = values;
+    this.parts = parts;
     snapshot = from;
     options = how;
-    nearest = how.isWithin() ? 0 : Math.clamp(from.size(), 1, k);
+    nearest = mostFound(from, how);
     references.use(from, how.reverse());
     sorting.use(kernels.scan());
+  }
+
+  /** Returns how many neighbors a search for the nearest can find, at least 1; 0 for one within a radius. */
+  static int mostFound(Snapshot from, SearchOptions options) {
+    return options.isWithin() ? 0 : Math.clamp(from.size(), 1, options.k());
+  }
+
+  private boolean isApproximate() {
+    return values < Integer.MAX_VALUE;
+  }
+
+  /** Whether the search is to end at a time. */
+  boolean isTimed() {
+    return isTimed;
+  }
+
+  /** Whether that time is up. */
+  boolean isOver() {
+    if (isTimed && !isOver) {
+      isOver = System.nanoTime() - end >= 0;
+    }
+    return isOver;
+  }
+
+  /** Whether the time is up that a search may take to decide what it has found. */
+  boolean isAtEnd() {
+    return isOver() && System.nanoTime() - end >= grace;
+  }
+
+  /** Whether no row is looked at any more, as the time is up. */
+  private boolean skips() {
+    hasSkipped |= isOver();
+    return hasSkipped;
   }
 
   /** Takes the rows [first, first + n) of a batch as queries. */
@@ -162,9 +229,9 @@ final class Searcher extends Worker {
 
   private void start(Ranking ranking) {
     if (options.isWithin()) {
-      ranking.startWithin(options.radius());
+      ranking.startWithin(options.radius(), values);
     } else {
-      ranking.startNearest(nearest);
+      ranking.startNearest(nearest, values, parts);
     }
   }
 
@@ -190,6 +257,7 @@ final class Searcher extends Worker {
       queries[i].clear(i == 0 ? MOST_KEPT : MOST_KEPT_OF_BATCH);
     }
     sorting.trim();
+    found.trim(MOST_KEPT);
     count = 0;
     decided = 0;
     bytesScanned = 0;
@@ -198,25 +266,69 @@ final class Searcher extends Worker {
 
   // --- references that are named
 
-  /** Offers the references of some ids to a query, in the place of a scan; ids that are not there do no harm, nor do repeated ones. */
+  /** Offers the references of some ids, ascending, to a query, in the place of a scan; ids that are not there do no harm, nor do repeated ones. */
   void offer(int i, long[] ids) {
     Query query = queries[i];
-    long[] sorted = ids.clone();
-    Arrays.sort(sorted);
-    for (int s = 0; s < sorted.length; s++) {
-      long place = s > 0 && sorted[s] == sorted[s - 1] ? -1 : snapshot.find(sorted[s]);
-      if (place >= 0) {
+    query.named = 0;
+    for (int s = 0; s < ids.length && !skips(); s++) {
+      long place = s > 0 && ids[s] == ids[s - 1] ? -1 : snapshot.find(ids[s]);
+      if (place >= 0 && options.accepts(ids[s], query.row)) {
+        query.named++;
         query.ranking.offerBounded(references.of(query), place);
         makeFewer(query);
       }
       look();
     }
+    if (hasSkipped) {
+      query.ranking.drop(0);
+    }
+  }
+
+  /** References among which {@link #offer(int, long[])} has found those of a query. */
+  long named(int i) {
+    return queries[i].named;
   }
 
   // --- panels
 
   void scanAll() {
     scan(0, Long.MAX_VALUE, SharedLimits.NONE);
+  }
+
+  /** Searches all references for the only query, as often as it takes, and leaves what it {@link #found}. */
+  void searchAlone(long end) {
+    Query query = queries[0];
+    Ranking ranking = query.ranking;
+    long[] named = SearchCall.namedIds(snapshot, options);
+    int first = SearchCall.values(snapshot, options, named != null);
+    if (named == null) {
+      scanAll();
+    } else {
+      values = first;
+      start(ranking);
+      offer(0, named);
+    }
+    long all = named == null ? snapshot.size() : query.named;
+    decide(0);
+    found.set(ranking, options, nearest, all);
+    if (!found.isComplete && !isOver() && SearchCall.hasSecond(options, first)) {
+      start(snapshot, options, Integer.MAX_VALUE, 1, end);
+      query.start(query.batch(), query.row, options.reverse());
+      start(ranking);
+      ranking.limit(found.limit(options, nearest));
+      scanAll();
+      decide(0);
+      found.add(ranking, options, nearest, all);
+    }
+  }
+
+  /** Whether codes bound the divergences that the options ask for. */
+  static boolean readsCodes(Snapshot snapshot, SearchOptions options) {
+    boolean areCoded = false;
+    for (LiveSegment part : snapshot.segments()) {
+      areCoded |= part.segment().codes() != null;
+    }
+    return areCoded && !options.reverse();
   }
 
   /** Scans the panels [from, to) of all segments, in their order. */
@@ -230,6 +342,9 @@ final class Searcher extends Worker {
         scanSegment(begin, end, limits);
       }
       first += panels;
+    }
+    for (int i = 0; i < count && hasSkipped; i++) {
+      queries[i].ranking.drop(0);
     }
   }
 
@@ -259,18 +374,18 @@ final class Searcher extends Worker {
       areCoded &= queries[i].enter(segment);
     }
     int from = begin;
-    if (areCoded && !options.isWithin()) {
+    if (areCoded && !options.isWithin() && !skips()) {
       from += sample(begin, end, limits);
     }
     int step = Block.mostPanels(segment);
-    for (int p = from; p < end; p += step) {
+    for (int p = from; p < end && !skips(); p += step) {
       int n = Math.min(step, end - p);
       boolean isLoaded = false;
       for (int i = 0; i < count; i++) {
         checkInterrupt();
         Query query = queries[i];
         query.ranking.limit(limits.get(i));
-        if (!query.readsCodes() || !scanCodes(query, p, n)) {
+        if (!query.readsCodes(isApproximate()) || !scanCodes(query, p, n)) {
           if (!isLoaded) {
             load(p, n);
             isLoaded = true;
@@ -283,16 +398,18 @@ final class Searcher extends Worker {
     }
   }
 
-  /** Whether a row may be found; its id is read only if it decides, as it is far from what else is read. */
-  private boolean counts(int row) {
+  /** Whether a query may find a row; its id is read only if it decides, as it is far from what else is read. */
+  private boolean counts(Query query, int row) {
     if (!part().isLive(row) || options.takesAll()) {
       return part().isLive(row);
     }
-    boolean accepted = options.accepts(segment().id(row));
     if (options.filter() != null) {
       checkInterrupt(); // it may take long
+      if (skips()) {
+        return false;
+      }
     }
-    return accepted;
+    return options.accepts(segment().id(row), query.row);
   }
 
   // --- sums of codes
@@ -362,7 +479,7 @@ final class Searcher extends Worker {
     int found = 0;
     for (int r = 0; r < rows; r++) {
       float promise = sum[r] - codes.logs(first + r);
-      if ((found < nearest || promise < promises[found - 1]) && counts(first + r)) {
+      if ((found < nearest || promise < promises[found - 1]) && counts(query, first + r)) {
         found = Math.min(found + 1, nearest);
         int at = found - 1;
         for (; at > 0 && promises[at - 1] > promise; at--) {
@@ -379,12 +496,12 @@ final class Searcher extends Worker {
   /** Collects the rows of a sample that the sums of codes leave; returns their number, or −1 if they are too many. */
   private int collectLeft(Query query, int first, int rows) {
     Codes codes = query.coded.codes();
-    int room = makeRoomForLeft(rows / FEW_OF_SAMPLE);
+    int room = makeRoomForLeft(isApproximate() ? rows : rows / FEW_OF_SAMPLE);
     int lefts = 0;
     for (int r = 0; r < rows; r++) {
       double least =
           query.coded.lower(sum[r], codes.slack(first + r), codes.logs(first + r), query.bounds);
-      if (least <= query.ranking.limit()) {
+      if (least <= query.ranking.reach()) {
         if (lefts == room) {
           return -1;
         }
@@ -399,10 +516,10 @@ final class Searcher extends Worker {
    * scanned then, exclude more in the time.
    */
   private boolean scanCodes(Query query, int first, int n) {
-    query.coded.limit(query.ranking.limit(), query.bounds);
+    query.coded.limit(query.ranking.reach(), query.bounds);
     int keeps = sumCodes(query, first / 2, Math.ceilDiv(n, 2));
     int rows = Math.min(segment().size() - first * LANES, n * LANES);
-    int room = makeRoomForLeft(rows / FEW);
+    int room = makeRoomForLeft(isApproximate() ? rows : rows / FEW);
     int lefts = 0;
     for (int s = 0; s < keeps; s++) {
       int end = Math.min(rows, (kept[s] + 1) * CODED);
@@ -447,7 +564,7 @@ final class Searcher extends Worker {
   private void offerCoded(Query query, int row, float s) {
     Codes codes = query.coded.codes();
     double low = query.coded.lower(s, codes.slack(row), codes.logs(row), query.bounds);
-    if (low <= query.ranking.limit() && counts(row)) {
+    if (low <= query.ranking.reach() && counts(query, row)) {
       query.ranking.offerUnbounded(place(row), low);
       makeFewer(query);
     }
@@ -490,10 +607,10 @@ final class Searcher extends Worker {
     makeRoom(block.panels * LANES);
     for (int p = 0, n; p < block.panels; p += n) {
       n = block.panels - p;
-      if (query.ranking.limit() == Double.POSITIVE_INFINITY) {
+      if (query.ranking.reach() == Double.POSITIVE_INFINITY) {
         n = Math.clamp(query.scanned, 1, n);
       }
-      query.bounds.most(block, p * LANES, n * LANES, query.ranking.limit(), most);
+      query.bounds.most(block, p * LANES, n * LANES, query.ranking.reach(), most);
       int keeps =
           kernels
               .panels(segment().dimension())
@@ -530,12 +647,14 @@ final class Searcher extends Worker {
     Ranking ranking = query.ranking;
     double low = query.bounds.lower(block, r, s);
     int row = block.firstRow() + r;
-    if (low > ranking.limit() || !counts(row)) {
+    if (low > ranking.reach() || !counts(query, row)) {
       return;
     }
     double high = query.bounds.upper(block, r, s);
     if (high < Double.POSITIVE_INFINITY || options.isWithin()) {
       ranking.offer(place(row), low, high);
+    } else if (isApproximate()) {
+      ranking.offerUnbounded(place(row), low);
     } else {
       ranking.offerBounded(references.of(query), place(row));
     }
@@ -550,12 +669,13 @@ final class Searcher extends Worker {
     if (!ranking.isFull()) {
       return;
     }
-    if (options.isWithin()) {
+    if (options.isWithin() && !isApproximate()) {
       ranking.boundAll(references.of(query));
       options.checkPairs(ranking.countWithin(options.radius()));
-    } else {
+    } else if (!options.isWithin()) {
       ranking.narrow(references.of(query));
     }
+    ranking.keepFew();
   }
 
   /** Decides between a query's candidates: leaves the nearest, or those within the radius, with their ids and exact values. */

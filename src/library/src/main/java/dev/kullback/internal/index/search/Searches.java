@@ -13,11 +13,11 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.observe.Events;
 import dev.kullback.internal.observe.IndexSearchEvent;
 import dev.kullback.internal.observe.Tally;
-import dev.kullback.internal.rows.Ranking;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Crew;
 import dev.kullback.internal.work.TimeLimit;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -40,6 +40,9 @@ public final class Searches implements AutoCloseable {
   private static final int WARM_UP_STEP = 1009;
 
   private static final int WARM_UP_NEIGHBORS = 10;
+
+  /** Takes no proof. */
+  private static final double[] NO_PROOF = {};
 
   private final Crew<Searcher> crew;
 
@@ -125,7 +128,7 @@ public final class Searches implements AutoCloseable {
     if (!near.isEmpty()) {
       WarmUp.untilStable(() -> {
         for (DiagonalBatch query : near) {
-          query(snapshot, query.mean32(), 0, query.scale32(), 0, k, ids, kl);
+          query(snapshot, query.mean32(), 0, query.scale32(), 0, nearest, ids, kl, NO_PROOF);
           search(snapshot, query, nearest, 0);
         }
       });
@@ -181,7 +184,7 @@ public final class Searches implements AutoCloseable {
   /**
    * Finds the nearest of each query, or the references within its radius, as the options say.
    *
-   * @param end when the search times out, if it does
+   * @param end when the time of the search is up, if it has one
    */
   public NeighborIds search(
       Snapshot snapshot, DiagonalBatch batch, SearchOptions options, long end) {
@@ -205,7 +208,12 @@ public final class Searches implements AutoCloseable {
    */
   public NeighborIds rank(
       Snapshot snapshot, DiagonalBatch batch, long[][] candidates, SearchOptions options) {
-    return search(snapshot, batch, candidates, options, 0, Events.indexSearch());
+    long[][] sorted = new long[candidates.length][];
+    for (int i = 0; i < sorted.length; i++) {
+      sorted[i] = candidates[i].clone();
+      Arrays.sort(sorted[i]);
+    }
+    return search(snapshot, batch, sorted, options, 0, Events.indexSearch());
   }
 
   private NeighborIds search(
@@ -217,15 +225,14 @@ public final class Searches implements AutoCloseable {
       @Nullable IndexSearchEvent event) {
     int n = batch.size();
     if (n == 0) {
-      return new NeighborIds(new long[0], new double[0], new int[1]);
+      return NeighborIds.of(new Found[0]);
     }
-    SearchCall call = new SearchCall(snapshot, batch, options, candidates, crew.threads());
+    SearchCall call = new SearchCall(snapshot, batch, options, candidates, crew.threads(), end);
     Searcher lead = crew.take();
     boolean failed = true;
     try {
       lead.startCall();
-      lead.limit(options.timeout(), end);
-      crew.share(call.tasks(), lead, call);
+      share(call, lead, options);
       failed = false;
     } finally {
       calls.addSince(lead.started());
@@ -239,10 +246,29 @@ public final class Searches implements AutoCloseable {
     return call.found();
   }
 
+  /** Does the passes of a call. */
+  private void share(SearchCall call, Searcher lead, SearchOptions options) {
+    do {
+      crew.share(call.tasks(), lead, call);
+    } while (call.isToGoOn());
+    recordEnd(options, call.isCutOff());
+  }
+
+  /** Records that a search was ended by its timeout, if it was. */
+  static void recordEnd(SearchOptions options, boolean isCutOff) {
+    TimeLimit timeout = options.timeout();
+    if (isCutOff && timeout != null) {
+      Events.timeout(OPERATION, timeout.nanos());
+    }
+  }
+
   /**
-   * Finds the nearest k of one query, given by σ, and returns how many there are. With one thread a warm call allocates nothing.
+   * Finds the references of one query, given by σ, and returns how many there are, or if the search is not complete {@code ~} of that. With one
+   * thread a warm call allocates nothing.
    *
+   * @param proven takes the least divergence of other references, as far as is known, if it has an element
    * @throws dev.kullback.InvalidGaussianException as for a batch of one row
+   * @throws IllegalArgumentException if the arrays are too short
    */
   @SuppressWarnings("TooManyParameters") // arrays with where they begin
   public int query(
@@ -251,33 +277,39 @@ public final class Searches implements AutoCloseable {
       int meanAt,
       float[] std,
       int stdAt,
-      int k,
+      SearchOptions options,
       long[] ids,
-      float[] kl) {
+      float[] kl,
+      double[] proven) {
+    long end = options.end();
     IndexSearchEvent event = Events.indexSearch();
     Searcher lead = crew.take();
     SearchCall call = null;
     boolean failed = true;
     try {
       lead.startCall();
-      lead.startNearest(snapshot, k);
+      lead.start(snapshot, options, SearchCall.values(snapshot, options, false), 1, end);
       lead.ask(mean, meanAt, std, stdAt);
-      int count;
+      Found found = lead.found;
       if (crew.threads() > 1) {
-        SearchOptions options = SearchOptions.nearest(k);
-        call = new SearchCall(snapshot, lead.querySlot(), options, null, crew.threads());
-        crew.share(call.tasks(), lead, call);
-        count = call.found().copy(ids, kl);
+        call = new SearchCall(snapshot, lead.querySlot(), options, null, crew.threads(), end);
+        share(call, lead, options);
+        found = call.first();
       } else {
-        lead.scanAll();
-        lead.decide(0);
-        Ranking found = lead.ranking(0);
-        count = found.count();
-        for (int r = 0; r < count; r++) {
-          ids[r] = found.place(r);
-          kl[r] = (float) found.value(r);
-        }
+        lead.searchAlone(end);
+        recordEnd(options, !found.isComplete && lead.isOver());
       }
+      int count =
+          NeighborIds.copy(
+              found.ids,
+              found.values,
+              found.count,
+              found.isComplete,
+              found.proven,
+              options,
+              ids,
+              kl,
+              proven);
       queries.increment();
       failed = false;
       return count;
@@ -286,19 +318,21 @@ public final class Searches implements AutoCloseable {
       if (event != null) {
         if (call == null) {
           event.did(failed ? 0 : 1, lead.decided, lead.bytesRead());
+          event.incomplete(failed || lead.found.isComplete ? 0 : 1);
         } else {
           did(event, call);
         }
       }
       crew.giveBack(lead);
       if (event != null) {
-        end(event, k, Double.POSITIVE_INFINITY, 1, failed);
+        end(event, options.k(), options.radius(), 1, failed);
       }
     }
   }
 
   private static void did(IndexSearchEvent event, SearchCall call) {
     event.did(call.passes(), call.survivors(), call.bytesRead());
+    event.incomplete(call.incomplete());
   }
 
   /** Ends the event of a search, which answered so many queries, or failed. */
@@ -310,10 +344,6 @@ public final class Searches implements AutoCloseable {
   /** Counts what a searcher has done, and has it forget the call. */
   private void end(Searcher searcher) {
     Kernels.callEnded();
-    TimeLimit exceeded = searcher.exceeded();
-    if (exceeded != null) {
-      Events.timeout(OPERATION, exceeded.nanos());
-    }
     decided.add(searcher.decided);
     bytesRead.add(searcher.bytesRead());
     searcher.clear();

@@ -63,7 +63,7 @@ public final class Snapshot implements AutoCloseable {
   }
 
   /** Becomes a user of this, who is to close it; returns false if nobody is any more. */
-  boolean acquire() {
+  public boolean acquire() {
     int now = users.get();
     while (now > 0 && !users.compareAndSet(now, now + 1)) {
       now = users.get();

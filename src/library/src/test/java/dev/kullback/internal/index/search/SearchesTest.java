@@ -148,6 +148,40 @@ class SearchesTest {
           std[k] = std[k - d + (k % d < d - 1 ? 1 : 1 - d)];
         }
       }
+    },
+    /** Posteriors of which most dimensions are the prior's. */
+    COLLAPSED {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        for (int k = 0; k < mean.length; k++) {
+          boolean isLearned = k % d % 7 == 3;
+          mean[k] = isLearned ? random.nextGaussian() : 1e-4 * random.nextGaussian();
+          std[k] = isLearned ? random.nextDouble(1e-3, 1) : 1 - 1e-5 * random.nextDouble();
+        }
+      }
+    },
+    /** Divergences beyond double, where scales are of double or logarithms, and of all sizes. */
+    OVERFLOW {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        fill(random, mean, std, 1);
+        for (int k = 0; k < mean.length; k++) {
+          if (random.nextInt(2 * d) == 0) {
+            std[k] = Math.exp(random.nextDouble(-350, 0));
+            mean[k] = 3e38 * random.nextDouble(-1, 1);
+          }
+        }
+      }
+    },
+    /** Divergences below double's least normal number, where means are of double. */
+    SUBNORMAL {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        Arrays.fill(std, 1);
+        for (int k = 0; k < mean.length; k++) {
+          mean[k] = random.nextGaussian() * Math.pow(10, random.nextDouble(-162, -153));
+        }
+      }
     };
 
     abstract void draw(Random random, double[] mean, double[] std, int d);
@@ -161,7 +195,7 @@ class SearchesTest {
   }
 
   /** Some Gaussians as the engine and as the index have them. */
-  private record Rows(DiagonalGaussians gaussians, DiagonalBatch batch) {
+  record Rows(DiagonalGaussians gaussians, DiagonalBatch batch) {
     static Rows of(ScaleKind kind, boolean isDouble, double[] mean, double[] std, int d) {
       double[] scale = new double[std.length];
       float[] mean32 = new float[std.length];
@@ -205,7 +239,7 @@ class SearchesTest {
   }
 
   /** References with ids, in segments, some of them removed. */
-  private static final class Case {
+  static final class Case {
     final Random random;
     final int d;
     final Rows queries;
@@ -441,7 +475,7 @@ class SearchesTest {
     Searcher searcher = new Searcher(1, null);
     searcher.startCall();
     for (int queries = 3; queries > 0; queries -= 2) {
-      searcher.start(snapshot, SearchOptions.within(1e9));
+      searcher.start(snapshot, SearchOptions.within(1e9), Integer.MAX_VALUE, 1, 0);
       searcher.ask(batch, 0, queries);
       searcher.scanAll();
       searcher.decide(0);
@@ -508,7 +542,7 @@ class SearchesTest {
         }
       }
     }
-    assertThat(finite).isGreaterThan(draw == Draw.SCALES ? 0 : 1000);
+    assertThat(finite).isGreaterThan(draw == Draw.SCALES || draw == Draw.OVERFLOW ? 0 : 1000);
   }
 
   /** Codes bound every exact value from below, and exclude none that is within the limit; on plain data they exclude nearly all. */
@@ -539,7 +573,7 @@ class SearchesTest {
         for (int i = 0; i < Math.min(4, c.queries.batch.size()); i++) {
           bounds.set(c.queries.batch, i, false);
           if (!coded.set(c.queries.batch, i, segment, codes)) {
-            assertThat(draw).isIn(Draw.SCALES, Draw.ROW_SCALES, Draw.OUTLIERS);
+            assertThat(draw).isIn(Draw.SCALES, Draw.ROW_SCALES, Draw.OUTLIERS, Draw.OVERFLOW);
             continue;
           }
           double[] kl = new double[segment.size()];
