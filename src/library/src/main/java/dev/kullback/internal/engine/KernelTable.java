@@ -31,6 +31,7 @@ import dev.kullback.internal.vector.scan.ScalarCodeScan;
 import dev.kullback.internal.vector.scan.ScalarPanelScan;
 import dev.kullback.internal.vector.scan.ScalarScan;
 import dev.kullback.internal.vector.scan.VectorScan;
+import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Objects;
@@ -42,8 +43,8 @@ import java.util.function.BooleanSupplier;
  * methods: which batches, the operands, the ready kernel, the cold one of the same bits, and the trial.
  *
  * <p>{@link #groups} lists what C2 must compile for a row. While the first is not compiled, the cold kernel runs; the row's trial compiles
- * that group. The second, if any, decides whether vectors pack the operands. {@link #FLOAT} has two more, for entries that are recomputed:
- * vectors do so once REFINEMENT is compiled, and among other forms by the tiles of DOUBLE.
+ * that group. {@link #packing} decides whether vectors pack the operands. The last ones are for entries that are recomputed, and wanted by the
+ * first call that has any: {@link #toRecompute}.
  *
  * <p>This class loads no class with vectors before one is needed: what makes them returns objects, since the verifier loads a class to see
  * whether it extends another. With a lambda for each cell instead of these methods, 85 in all, the first call in a JVM took 50 ms longer;
@@ -57,6 +58,7 @@ enum KernelTable {
   FLOAT(
       Choice.VECTOR,
       Kl.class,
+      2,
       KernelGroup.FLOAT,
       KernelGroup.PACKING,
       KernelGroup.REFINEMENT,
@@ -65,16 +67,25 @@ enum KernelTable {
   FLOAT_WASSERSTEIN_2(
       Choice.VECTOR,
       Wasserstein2.class,
+      1,
       KernelGroup.FLOAT_WASSERSTEIN_2,
       KernelGroup.WASSERSTEIN_2),
-  FLOAT_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.FLOAT_JEFFREYS, KernelGroup.JEFFREYS),
-  FLOAT_CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.FLOAT_CHERNOFF, KernelGroup.CHERNOFF),
+  FLOAT_JEFFREYS(
+      Choice.VECTOR, Jeffreys.class, 1, KernelGroup.FLOAT_JEFFREYS, KernelGroup.JEFFREYS),
+  FLOAT_CHERNOFF(
+      Choice.VECTOR, Chernoff.class, 1, KernelGroup.FLOAT_CHERNOFF, KernelGroup.CHERNOFF),
   WASSERSTEIN_2(Choice.VECTOR, Wasserstein2.class, KernelGroup.WASSERSTEIN_2),
   JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.JEFFREYS),
   CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.CHERNOFF),
-  FULL(Choice.VECTOR, Kl.class, KernelGroup.FULL),
-  FULL_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.FULL_JEFFREYS, KernelGroup.FULL),
-  FULL_CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.FULL_CHERNOFF, KernelGroup.FULL),
+  FULL(
+      Choice.VECTOR,
+      Kl.class,
+      2,
+      KernelGroup.FULL,
+      KernelGroup.FULL_FACTORS,
+      KernelGroup.FULL_PAIRS),
+  FULL_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.FULL_JEFFREYS, KernelGroup.FULL_FACTORS),
+  FULL_CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.FULL_CHERNOFF, KernelGroup.FULL_FACTORS),
   /** Any pairs, without vectors. */
   SCALAR(Choice.SCALAR, Formula.class),
 
@@ -84,8 +95,10 @@ enum KernelTable {
   REFINEMENT(Choice.VECTOR, Formula.class, KernelGroup.REFINEMENT),
   /** What packs the operands of {@link #FLOAT}. */
   PACKING(Choice.VECTOR, Formula.class, KernelGroup.PACKING),
-  /** Pairs of full covariances; the trial of {@link #FULL} runs them, too. */
-  FULL_PAIRS(Choice.VECTOR, Formula.class, KernelGroup.FULL),
+  /** Pairs of full covariances, and where {@link #FULL} recomputes entries. */
+  FULL_PAIRS(Choice.VECTOR, Formula.class, KernelGroup.FULL_PAIRS),
+  /** What factors new batches of full covariances. */
+  FULL_FACTORS(Choice.VECTOR, Formula.class, KernelGroup.FULL_FACTORS),
   SCANS(Choice.VECTOR, Formula.class, KernelGroup.SCANS),
   PANELS(Choice.VECTOR, Formula.class, KernelGroup.INDEX),
   CODES(Choice.VECTOR, Formula.class, KernelGroup.INDEX);
@@ -100,10 +113,24 @@ enum KernelTable {
   @SuppressWarnings("ImmutableEnumChecker") // nobody writes to it
   final KernelGroup[] groups;
 
+  /** Groups that every call needs. */
+  @SuppressWarnings("ImmutableEnumChecker")
+  final KernelGroup[] atFirst;
+
+  /** Groups that a call needs which recomputes entries; while the first is not compiled, cold kernels do so. */
+  @SuppressWarnings("ImmutableEnumChecker")
+  final KernelGroup[] toRecompute;
+
   KernelTable(Choice backend, Class<? extends Formula> formula, KernelGroup... groups) {
+    this(backend, formula, groups.length, groups);
+  }
+
+  KernelTable(Choice backend, Class<? extends Formula> formula, int first, KernelGroup... groups) {
     this.backend = backend;
     this.formula = formula;
     this.groups = groups;
+    atFirst = Arrays.copyOf(groups, first);
+    toRecompute = Arrays.copyOfRange(groups, first, groups.length);
   }
 
   private boolean isFor(Formula formula, Batch q, Batch p) {
@@ -117,7 +144,7 @@ enum KernelTable {
       case FULL, FULL_JEFFREYS -> areFull(q, p);
       case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
       case SCALAR -> true;
-      case REFINEMENT, PACKING, FULL_PAIRS, SCANS, PANELS, CODES -> false;
+      case REFINEMENT, PACKING, FULL_PAIRS, FULL_FACTORS, SCANS, PANELS, CODES -> false;
     };
   }
 
@@ -149,18 +176,19 @@ enum KernelTable {
   Object ready(Kernels k) {
     return switch (this) {
       case SMALL -> new SmallKernel(k.worker);
-      case FLOAT, DOUBLE -> tiles(k, () -> k.isReady(KernelGroup.REFINEMENT));
-      case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF ->
-          tiles(k, () -> k.isReady(groups[1]));
+      case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF ->
+          tiles(k, () -> k.isReadyToRecompute(this));
+      case DOUBLE -> tiles(k, () -> true);
       case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> tiles(k, () -> true);
-      case FULL -> new FullVectorKernel(k.worker, k.pair);
+      case FULL -> new FullVectorKernel(k.worker, k.pair, () -> k.isReadyToRecompute(this));
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> new FullPairs(k.pair, k.worker);
       case SCANS -> new VectorScan();
       case PANELS -> new PanelScanKernel();
       case CODES -> new CodeScanKernel();
-      case ZERO, DEVICE, SCALAR, REFINEMENT, PACKING -> throw new AssertionError(this);
+      case ZERO, DEVICE, SCALAR, REFINEMENT, PACKING, FULL_FACTORS ->
+          throw new AssertionError(this);
     };
   }
 
@@ -191,7 +219,7 @@ enum KernelTable {
       case SCANS -> new ScalarScan(k.scanLanes);
       case PANELS -> new ScalarPanelScan();
       case CODES -> new ScalarCodeScan();
-      case REFINEMENT, PACKING -> throw new AssertionError(this);
+      case REFINEMENT, PACKING, FULL_FACTORS -> throw new AssertionError(this);
     };
   }
 
@@ -204,12 +232,13 @@ enum KernelTable {
       case DOUBLE -> t.doubles();
       case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF -> t.formulaOfFloats(groups[0]);
       case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> t.formula();
-      case FULL -> t.full(Kl.FORWARD);
-      case FULL_JEFFREYS, FULL_CHERNOFF -> t.full();
+      case FULL, FULL_JEFFREYS, FULL_CHERNOFF -> t.full(groups[0]);
+      case FULL_PAIRS -> t.fullPairs();
+      case FULL_FACTORS -> t.fullFactors();
       case SCANS -> t.scans();
       case PANELS -> t.panels();
       case CODES -> t.codes();
-      case ZERO, DEVICE, SCALAR, FULL_PAIRS -> true;
+      case ZERO, DEVICE, SCALAR -> true;
     };
   }
 
@@ -237,7 +266,7 @@ enum KernelTable {
   /** Returns the group whose vectors pack operands. */
   KernelGroup packing() {
     return switch (this) {
-      case FLOAT, FULL_JEFFREYS, FULL_CHERNOFF -> groups[1];
+      case FLOAT -> groups[1];
       default -> groups[0];
     };
   }
@@ -247,7 +276,7 @@ enum KernelTable {
     EnumSet<KernelGroup> groups = EnumSet.noneOf(KernelGroup.class);
     groups.addAll(List.of(of(Choice.VECTOR, formula, q, p).groups));
     if (!areDiagonal(q, p)) {
-      groups.add(KernelGroup.FULL);
+      groups.add(KernelGroup.FULL_FACTORS);
     }
     return groups;
   }

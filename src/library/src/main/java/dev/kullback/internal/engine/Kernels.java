@@ -67,6 +67,9 @@ public final class Kernels {
   /** Row of the last call. */
   private KernelTable row = KernelTable.SCALAR;
 
+  /** Dimension of the last call. */
+  private int dimension;
+
   /** Whether the last call began while vectors that it would use were not compiled. */
   private boolean isCold;
 
@@ -121,16 +124,17 @@ public final class Kernels {
     row = KernelTable.of(backend, formula, q, p);
     isCold = isCold(row);
     if (user != null) {
-      user.begin(q.dimension(), row.groups);
+      dimension = q.dimension();
+      user.begin(dimension, row.atFirst);
       if (row == KernelTable.DEVICE && (q instanceof FullBatch || p instanceof FullBatch)) {
-        user.begin(q.dimension(), KernelTable.FULL_PAIRS.groups); // vectors make full batches
+        user.begin(q.dimension(), KernelTable.FULL_FACTORS.groups); // of new batches
       }
     }
     return row;
   }
 
   private boolean isCold(KernelTable row) {
-    for (KernelGroup group : row.groups) {
+    for (KernelGroup group : row.atFirst) {
       if (!isReady(group)) {
         return true;
       }
@@ -167,6 +171,15 @@ public final class Kernels {
       own.pack(q, p, row.groups.length > 0 && isReady(row.packing()), worker);
     }
     return own;
+  }
+
+  /** Whether vectors are to recompute entries of a row, asked where there are some; has them tried. */
+  boolean isReadyToRecompute(KernelTable row) {
+    KernelGroup[] groups = row.toRecompute;
+    if (user != null) {
+      user.begin(dimension, groups);
+    }
+    return isReady(groups[0]);
   }
 
   /** Whether vectors of a group are to be used. */

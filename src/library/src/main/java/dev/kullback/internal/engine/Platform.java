@@ -336,7 +336,9 @@ public final class Platform {
 
   /** Returns what factors matrices for one thread: with vectors or without, to the same bits. */
   public static Factorization factorization() {
-    return mayHaveVectors() && READY.test(KernelGroup.FULL) ? new CholeskyKernel() : new Cholesky();
+    return mayHaveVectors() && READY.test(KernelGroup.FULL_FACTORS)
+        ? new CholeskyKernel()
+        : new Cholesky();
   }
 
   /** Returns what checks floats: with vectors or without, to the same answer. */

@@ -46,6 +46,13 @@ final class WarmUpTrial {
   private static final int SLOWER = 2;
 
   /**
+   * Multiple that tells that vectors have left the interpreter. It ends a trial in few dimensions before one in more, which then takes what C2
+   * has: with {@link #SLOWER} there, too, C2 worked 3.4 s instead of 1.5 on full covariances, and 1.5 instead of 1.1 on Jeffreys' divergence
+   * (Zen 4).
+   */
+  private static final int PAST_INTERPRETER = 30;
+
+  /**
    * Time after which {@link Platform#isCompiled} tells whether to go on. The first trial takes 1.5 s beside one busy thread (Zen 4, two
    * processors).
    */
@@ -120,24 +127,40 @@ final class WarmUpTrial {
     return kernels(TWO_CHUNKS) && (dimension <= PairKl.BLOCKS || kernels(MOST_DIMENSIONS));
   }
 
+  /**
+   * Tries the transposes of panels, by matrices of one row, in which they take longer than the kernel: among other work they would seem fast
+   * before C2 has them. And the check of floats.
+   */
   boolean packing() {
-    return matrices(TWO_CHUNKS, false, FAR) && checks();
+    Engine plain = engine(Kl.FORWARD, group -> group == KernelGroup.FLOAT);
+    Engine vectors =
+        engine(Kl.FORWARD, group -> group == KernelGroup.FLOAT || group == KernelGroup.PACKING);
+    MadeUpGaussians normal = MadeUpGaussians.normal(TWO_CHUNKS, false);
+    Batch q = normal.around(1, random, FAR).diagonal(Scale.STD, false);
+    MadeUpGaussians p = normal.around(WIDE, random, FAR);
+    float[] out = new float[WIDE];
+    return tryOut(
+            () -> plain.into(out).pairwise(q, p.diagonal(Scale.STD, false, RangeCheck.PLAIN)),
+            () -> vectors.into(out).pairwise(q, p.diagonal(Scale.STD, false, RangeCheck.PLAIN)),
+            () -> {},
+            1)
+        && checks();
   }
 
   boolean doubles() {
-    return matrices(FEW_DIMENSIONS, true, FAR, MIXED, CLOSE, NEAR)
-        && matrices(clamped(FEW_DIMENSIONS), true, FAR, MIXED, CLOSE, NEAR);
+    return matrices(FEW_DIMENSIONS, PAST_INTERPRETER, true, FAR, MIXED, CLOSE, NEAR)
+        && matrices(clamped(FEW_DIMENSIONS), SLOWER, true, FAR, MIXED, CLOSE, NEAR);
   }
 
   boolean refinement() {
-    return matrices(FEW_DIMENSIONS, false, MIXED, CLOSE, NEAR)
-        && matrices(clamped(FEW_DIMENSIONS), false, MIXED, CLOSE, NEAR);
+    return matrices(FEW_DIMENSIONS, PAST_INTERPRETER, false, MIXED, CLOSE, NEAR)
+        && matrices(clamped(FEW_DIMENSIONS), SLOWER, false, MIXED, CLOSE, NEAR);
   }
 
   boolean small() {
     int d = Math.min(dimension, SmallKernel.MOST_DIMENSIONS);
-    return matrices(d, false, FAR, MIXED, CLOSE, NEAR)
-        && matrices(d, true, FAR, MIXED, CLOSE, NEAR);
+    return matrices(d, SLOWER, false, FAR, MIXED, CLOSE, NEAR)
+        && matrices(d, SLOWER, true, FAR, MIXED, CLOSE, NEAR);
   }
 
   /**
@@ -157,7 +180,7 @@ final class WarmUpTrial {
           () -> matrices(plain, q, p, false, RangeCheck.PLAIN),
           () -> matrices(vectors, q, p, false, RangeCheck.PLAIN),
           () -> matrices(vectors, mixedQ, mixedP),
-          SLOWER)) {
+          d == FEW_DIMENSIONS ? PAST_INTERPRETER : SLOWER)) {
         return false;
       }
     }
@@ -169,25 +192,83 @@ final class WarmUpTrial {
     Engine vectors = engine(formula, _ -> true);
     Engine plain = engine(formula, _ -> false);
     for (int d : new int[] {FEW_DIMENSIONS, clamped(TWO_CHUNKS)}) {
-      if (!matrices(vectors, plain, RangeCheck.PLAIN, d, true, FAR, MIXED, CLOSE)
-          || !matrices(vectors, plain, RangeCheck.PLAIN, d, false, FAR, MIXED, CLOSE)) {
+      int slower = d == FEW_DIMENSIONS ? PAST_INTERPRETER : SLOWER;
+      if (!matrices(vectors, plain, RangeCheck.PLAIN, d, slower, true, FAR, MIXED, CLOSE)
+          || !matrices(vectors, plain, RangeCheck.PLAIN, d, slower, false, FAR, MIXED, CLOSE)) {
         return false;
       }
     }
     return true;
   }
 
-  /** Tries the divergence of full covariances. */
-  boolean full() {
-    return full(formula);
+  /** Tries the divergence of full covariances, with what packs its operands. */
+  boolean full(KernelGroup group) {
+    Engine vectors = engine(formula, g -> g == group);
+    Engine plain = engine(formula, _ -> false);
+    for (int d : fullDimensions()) {
+      MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
+      for (double[] spread : new double[][] {FAR, MIXED}) {
+        MadeUpGaussians q = normal.around(ROWS, random, spread);
+        MadeUpGaussians p = normal.around(COLUMNS, random, spread);
+        if (!tryOut(
+            () -> matrices(plain, full(q), full(p)),
+            () -> matrices(vectors, full(q), full(p)),
+            () -> {},
+            d == FEW_FULL_DIMENSIONS ? PAST_INTERPRETER : SLOWER)) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
-  /** Tries a divergence of full covariances, which need KL's vectors, too. */
-  boolean full(Formula formula) {
-    Engine vectors = engine(formula, _ -> true);
-    Engine plain = engine(formula, _ -> false);
-    int most = Math.clamp(dimension, FEW_FULL_DIMENSIONS, MOST_FULL_DIMENSIONS);
-    return full(vectors, plain, FEW_FULL_DIMENSIONS) && full(vectors, plain, most);
+  /** Tries pairs of full covariances in lanes. */
+  boolean fullPairs() {
+    for (int d : fullDimensions()) {
+      MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
+      for (double[] spread : new double[][] {FAR, MIXED, NEAR}) {
+        Batch q = full(normal.around(ROWS, random, spread));
+        Batch p = full(normal.around(COLUMNS, random, spread));
+        Batch others = full(normal.around(COLUMNS, random, spread));
+        if (!tryOut(() -> pairs(cold, q, p, others), () -> pairs(ready, q, p, others))) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /** Tries the factors of new batches of full covariances. */
+  boolean fullFactors() {
+    for (int d : fullDimensions()) {
+      MadeUpGaussians p = MadeUpGaussians.normal(d, true).around(COLUMNS, random, FAR);
+      if (!tryOut(() -> factors(p, Cholesky::new), () -> factors(p, CholeskyKernel::new))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private int[] fullDimensions() {
+    return new int[] {
+      FEW_FULL_DIMENSIONS, Math.clamp(dimension, FEW_FULL_DIMENSIONS, MOST_FULL_DIMENSIONS)
+    };
+  }
+
+  private static Batch full(MadeUpGaussians g) {
+    return g.full(MatrixForm.SCALE_TRIL, true, Cholesky::new);
+  }
+
+  private static void pairs(Engine engine, Batch q, Batch p, Batch others) {
+    matrices(engine, q, p);
+    double[] out = new double[p.size()];
+    engine.into(out).aligned(p, others);
+    engine.into(out).toStandardNormal(p);
+  }
+
+  private static void factors(MadeUpGaussians g, Supplier<Factorization> how) {
+    g.full(MatrixForm.COVARIANCE, true, how);
+    g.full(MatrixForm.PRECISION, true, how);
   }
 
   boolean scans() {
@@ -249,19 +330,27 @@ final class WarmUpTrial {
         1);
   }
 
-  private boolean matrices(int d, boolean wide, double[]... spreads) {
-    return matrices(ready, cold, new RangeKernel(), d, wide, spreads);
+  private boolean matrices(int d, int slower, boolean wide, double[]... spreads) {
+    return matrices(ready, cold, new RangeKernel(), d, slower, wide, spreads);
   }
 
   private boolean matrices(
-      Engine ready, Engine cold, RangeCheck floats, int d, boolean wide, double[]... spreads) {
+      Engine ready,
+      Engine cold,
+      RangeCheck floats,
+      int d,
+      int slower,
+      boolean wide,
+      double[]... spreads) {
     MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
     for (double[] spread : spreads) {
       MadeUpGaussians q = normal.around(ROWS, random, spread);
       MadeUpGaussians p = normal.around(COLUMNS, random, spread);
       if (!tryOut(
           () -> matrices(cold, q, p, wide, RangeCheck.PLAIN),
-          () -> matrices(ready, q, p, wide, floats))) {
+          () -> matrices(ready, q, p, wide, floats),
+          () -> {},
+          slower)) {
         return false;
       }
     }
@@ -289,32 +378,6 @@ final class WarmUpTrial {
     engine.into(new float[q.size() * p.size()]).pairwise(q, p);
     engine.into(new double[q.size() * p.size()]).pairwise(q, p);
     engine.into(new float[q.size() * q.size()]).pairwise(q, q);
-  }
-
-  private boolean full(Engine ready, Engine cold, int d) {
-    MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
-    for (double[] spread : new double[][] {FAR, MIXED, NEAR}) {
-      MadeUpGaussians q = normal.around(ROWS, random, spread);
-      MadeUpGaussians p = normal.around(COLUMNS, random, spread);
-      if (!tryOut(
-          () -> full(cold, Cholesky::new, q, p), () -> full(ready, CholeskyKernel::new, q, p))) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  private static void full(
-      Engine engine, Supplier<Factorization> how, MadeUpGaussians q, MadeUpGaussians p) {
-    Batch columns = p.full(MatrixForm.SCALE_TRIL, true, how);
-    matrices(engine, q.full(MatrixForm.SCALE_TRIL, true, how), columns);
-    if (engine.formula() == Kl.FORWARD) { // whose trial compiles what other divergences use, too
-      Batch others = p.full(MatrixForm.COVARIANCE, true, how);
-      matrices(engine, q.full(MatrixForm.PRECISION, true, how), others);
-      double[] out = new double[columns.size()];
-      engine.into(out).aligned(columns, others);
-      engine.into(out).toStandardNormal(columns);
-    }
   }
 
   /** Computes with both until vectors take at most {@link #SLOWER} times as long, as only compiled ones do; or returns false. */

@@ -49,16 +49,20 @@ public final class Readiness {
     DOUBLE,
     /** Few dimensions. */
     SMALL,
-    /** Full covariances: Chernoff's divergence, before what only KL and new batches need. */
+    /** Full covariances: Chernoff's divergence, before what only new batches need. */
     FULL_CHERNOFF,
     /** Full covariances: Jeffreys' divergence. */
     FULL_JEFFREYS,
-    /** Full covariances: their factors, the product of KL, pairs in lanes. */
+    /** Full covariances: the product of KL. */
     FULL,
+    /** Full covariances: factors of new batches. */
+    FULL_FACTORS,
     /** Operations of reductions on rows. */
     SCANS,
     /** Tiles of floats, where entries are recomputed. */
     REFINEMENT,
+    /** Full covariances: pairs in lanes. */
+    FULL_PAIRS,
     /**
      * Tiles of doubles, and of floats where entries are recomputed, of the Wasserstein distance and its square, of Jeffreys' divergence, and of
      * divergences made of Chernoff's.

@@ -157,8 +157,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     Tile t = tile;
-    boolean isReady = isRefinementReady.getAsBoolean();
-    if (!isReady && !hasLastStep) { // nor did float store it
+    if (!hasLastStep && !isRefinementReady.getAsBoolean()) { // float did not store it
       cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
       return;
     }
@@ -169,7 +168,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       floats.promote(t);
       afterFloat = t.settle(floats);
     }
-    if (!isReady && afterFloat > 0) {
+    if (afterFloat > 0 && !isRefinementReady.getAsBoolean()) {
       cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
       return;
     }
