@@ -6,13 +6,11 @@ import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.engine.WarmUp;
 import dev.kullback.internal.formula.Formula;
-import dev.kullback.internal.mixture.Estimate;
 import dev.kullback.internal.mixture.PairSampler;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.verify.Verify;
-import dev.kullback.internal.work.Checkpoint;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Objects;
@@ -46,7 +44,7 @@ import org.jspecify.annotations.Nullable;
 public final class KlEngine implements AutoCloseable {
   private static final int MOST_THREADS = 1024;
 
-  private final Engine engine;
+  final Engine engine;
   private final Divergence divergence;
   private final Formula formula;
 
@@ -520,16 +518,7 @@ public final class KlEngine implements AutoCloseable {
     }
     double[] estimates = new double[q.size()];
     double[] errors = new double[q.size()];
-    if (!batch(q).isDeterministic()) {
-      SplittableRandom random = new SplittableRandom(seed);
-      PairSampler sampler = PairSampler.of(batch(q), batch(p));
-      for (int i = 0; i < estimates.length; i++) {
-        Checkpoint.checkInterrupt(Thread.currentThread());
-        Estimate estimate = sampler.sample(i, samples, random.split());
-        estimates[i] = estimate.mean();
-        errors[i] = estimate.standardError();
-      }
-    }
+    PairSampler.sample(batch(q), batch(p), samples, seed, estimates, errors);
     return new MonteCarloEstimates(samples, estimates, errors);
   }
 
@@ -610,19 +599,20 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Runs every operation except {@link #monteCarlo} on made-up batches of all kinds and many shapes until the VM has
-   * compiled it. Each result is compared with plain arithmetic in double, and with the result of the same call before.
+   * Runs every operation on made-up batches of all kinds and many shapes until the VM has compiled it. Each result is
+   * compared with plain arithmetic in double, and with the result of the same call before.
    * What a compiler makes of vector code depends on the processor and the VM's build, so this is meant for the start of
    * a service, or for a test on the machine that it will run on. It allocates some MB.
    *
    * <p>An engine of KL also tries a {@link KlIndex} in memory: searches of batches for the nearest and within a radius, both in reverse, too, and
    * {@code query}, with and without codes. An index takes vectors wherever they run, so an engine that is asked to go without them, or
-   * to use a device, leaves it out. Mixtures are not tried by themselves: the divergences of their components are those of {@code pairwise}
-   * and {@code pairs}, and the rest is plain Java.
+   * to use a device, leaves it out. It tries the methods of {@link MixtureKl}, the entropies of {@link Mixtures}, and {@link MixtureReduction}
+   * likewise.
    *
    * @param time about how long to take, more than 0; in ten seconds on a machine with nothing else to do most kernels get compiled.
-   *     {@link Verification.Operation#allocatedBytes} tells of those that were not. Each operation is tried on each kind and shape whatever
-   *     the time, which takes some seconds and beside other work up to a minute
+   *     {@link Verification.Operation#allocatedBytes} tells of those that were not, and {@link #isReady} whether vectors have taken over, for
+   *     which it waits for half of the time at most. Each operation is tried with each kind of batches whatever the time, which takes some
+   *     seconds; {@code toString} of what is returned says with how many shapes of them
    * @return the findings for each operation
    */
   public Verification verify(Duration time) {

@@ -1,17 +1,9 @@
 package dev.kullback;
 
-import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.mixture.Estimate;
-import dev.kullback.internal.mixture.LogSumExp;
-import dev.kullback.internal.mixture.MixtureSampler;
-import dev.kullback.internal.mixture.Overlap;
-import dev.kullback.internal.mixture.VariationalBound;
-import dev.kullback.internal.work.Checkpoint;
-import java.util.Arrays;
+import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.mixture.MixtureDivergences;
 import java.util.Objects;
 import java.util.SplittableRandom;
-import java.util.function.IntToDoubleFunction;
-import java.util.stream.IntStream;
 
 /**
  * The divergences {@code KL(q_m ‖ p_n)}, in nats, of N mixtures {@code q_m = Σ_a π_a q_a} from M mixtures {@code p_n = Σ_b ω_b p_b}. They
@@ -37,20 +29,14 @@ import java.util.stream.IntStream;
  * @since 0.1.0
  */
 public final class MixtureKl {
-  private final Mixtures q;
-  private final Mixtures p;
-  private final Batch components;
-  private final Batch otherComponents;
-  private final double[] pi;
-  private final double[] omega;
+  private final MixtureDivergences divergences;
+  private final int rows;
+  private final int columns;
 
   private MixtureKl(Mixtures q, Mixtures p) {
-    this.q = q;
-    this.p = p;
-    components = KlEngine.batch(q.components());
-    otherComponents = KlEngine.batch(p.components());
-    pi = q.normalized("q");
-    omega = p.normalized("p");
+    divergences = new MixtureDivergences(q.batch("q"), p.batch("p"));
+    rows = q.size();
+    columns = p.size();
   }
 
   /**
@@ -72,15 +58,8 @@ public final class MixtureKl {
           "q has dimension %d but p has %d; they must be the same"
               .formatted(d, p.components().dimension()));
     }
-    requireArray((long) q.size() * p.size(), "of mixtures");
+    MixtureDivergences.requireArray((long) q.size() * p.size(), "of mixtures");
     return new MixtureKl(q, p);
-  }
-
-  private static void requireArray(long length, String what) {
-    if (length > Batch.MOST_ELEMENTS) {
-      throw new IllegalArgumentException(
-          "%d divergences %s do not fit an array; give fewer at once".formatted(length, what));
-    }
   }
 
   /**
@@ -101,18 +80,7 @@ public final class MixtureKl {
    * @return a new array {@code [N, M]}, never above the divergences but for rounding
    */
   public double[] lowerBound(KlEngine engine) {
-    double[] within = within(engine);
-    Overlap own = Overlap.of(components, components);
-    Overlap other = Overlap.of(components, otherComponents);
-    int[] rows = pairs(true);
-    int width = omega.length;
-    double[] entropies =
-        new double[pi.length]; // of ∫ q_a² = exp(½ D (1 − ln 2) − H), also where det Σ overflows
-    Arrays.setAll(entropies, a -> 0.5 * components.dimension() * (1 - Math.log(2)) - own.log(a, a));
-    double[] out =
-        quotients(k -> -within[k] - entropies[rows[k]], k -> other.log(k / width, k % width));
-    Arrays.setAll(out, k -> Math.max(0, out[k]));
-    return out;
+    return divergences.lowerBound(ofKl(engine));
   }
 
   /**
@@ -126,9 +94,7 @@ public final class MixtureKl {
    * @return a new array {@code [N, M]}
    */
   public double[] variational(KlEngine engine) {
-    double[] across = across(engine);
-    double[] within = within(engine);
-    return quotients(k -> -within[k], k -> -across[k]);
+    return divergences.variational(ofKl(engine));
   }
 
   /**
@@ -143,12 +109,7 @@ public final class MixtureKl {
    * @return a new array {@code [N, M]}
    */
   public double[] productOfGaussians() {
-    Overlap own = Overlap.of(components, components);
-    Overlap other = Overlap.of(components, otherComponents);
-    int[] rows = pairs(true);
-    int[] columns = pairs(false);
-    int width = omega.length;
-    return quotients(k -> own.log(rows[k], columns[k]), k -> other.log(k / width, k % width));
+    return divergences.productOfGaussians();
   }
 
   /**
@@ -163,21 +124,7 @@ public final class MixtureKl {
    * @return a new array {@code [N, M]}
    */
   public double[] matchedPairs(KlEngine engine) {
-    double[] across = across(engine);
-    double[] out = new double[q.size() * p.size()];
-    Checkpoint checkpoint = new Checkpoint();
-    for (int a = 0, m = 0; a < pi.length; a++) {
-      checkpoint.pass(Checkpoint.ofPlain(8L * omega.length));
-      m += a == q.offset(m + 1) ? 1 : 0;
-      for (int n = 0; n < p.size() && pi[a] > 0; n++) {
-        double least = Double.POSITIVE_INFINITY;
-        for (int b = p.offset(n); b < p.offset(n + 1); b++) {
-          least = Math.min(least, across[a * omega.length + b] - Math.log(omega[b]));
-        }
-        out[m * p.size() + n] += pi[a] * (least + Math.log(pi[a]));
-      }
-    }
-    return out;
+    return divergences.matchedPairs(ofKl(engine));
   }
 
   /**
@@ -197,25 +144,7 @@ public final class MixtureKl {
    * @return a new array {@code [N, M]}
    */
   public double[] upperBound(KlEngine engine) {
-    double[] across = across(engine);
-    double[] out = new double[q.size() * p.size()];
-    for (int m = 0; m < q.size(); m++) {
-      int[] a = counted(pi, q.offset(m), q.offset(m + 1));
-      for (int n = 0; n < p.size(); n++) {
-        int[] b = counted(omega, p.offset(n), p.offset(n + 1));
-        double[] d = new double[a.length * b.length];
-        Arrays.setAll(d, k -> across[a[k / b.length] * omega.length + b[k % b.length]]);
-        double[] rows = Arrays.stream(a).mapToDouble(i -> pi[i]).toArray();
-        double[] columns = Arrays.stream(b).mapToDouble(i -> omega[i]).toArray();
-        out[m * p.size() + n] = new VariationalBound(rows, columns, d).compute();
-      }
-    }
-    return out;
-  }
-
-  /** Returns the indices in [from, to) of weights above 0. */
-  private static int[] counted(double[] weights, int from, int to) {
-    return IntStream.range(from, to).filter(i -> weights[i] > 0).toArray();
+    return divergences.upperBound(ofKl(engine));
   }
 
   /**
@@ -237,104 +166,19 @@ public final class MixtureKl {
     if (samples < 2) {
       throw new IllegalArgumentException("samples must be at least 2, is " + samples);
     }
-    MixtureSampler sampler =
-        new MixtureSampler(components, pi, q.offsets(), otherComponents, omega, p.offsets());
-    SplittableRandom seeds = new SplittableRandom(seed);
-    double[] estimates = new double[q.size() * p.size()];
+    double[] estimates = new double[rows * columns];
     double[] errors = new double[estimates.length];
-    for (int m = 0, k = 0; m < q.size(); m++) {
-      for (Estimate estimate : sampler.sample(m, samples, seeds.split())) {
-        estimates[k] = estimate.mean();
-        errors[k++] = estimate.standardError();
-      }
-    }
+    divergences.monteCarlo(samples, seed, estimates, errors);
     return new MonteCarloEstimates(samples, estimates, errors);
   }
 
-  private static void requireKl(KlEngine engine) {
+  private static Engine ofKl(KlEngine engine) {
     engine.requireKl("divergences of mixtures need that of components");
-  }
-
-  /** Returns the divergences of all components of q from all of p. */
-  private double[] across(KlEngine engine) {
-    requireKl(engine);
-    requireArray((long) pi.length * omega.length, "of q's components from p's");
-    double[] out = new double[pi.length * omega.length];
-    return engine.pairwise(q.components(), p.components(), out);
-  }
-
-  /** Returns the divergences of each q_m's components from each other, one mixture behind the other. */
-  private double[] within(KlEngine engine) {
-    requireKl(engine);
-    int[] rows = pairs(true);
-    double[] out = new double[rows.length];
-    if (q.size() == 1) {
-      return engine.pairwise(q.components(), q.components(), out);
-    }
-    engine.pairs(q.components(), rows, q.components(), pairs(false), out);
-    return out;
-  }
-
-  /** Returns the first or the second of each two components of one q_m, by m, row and column. */
-  private int[] pairs(boolean first) {
-    long length = 0;
-    for (int m = 0; m < q.size(); m++) {
-      int count = q.offset(m + 1) - q.offset(m);
-      length += (long) count * count;
-    }
-    requireArray(length, "of q's components from each other");
-    int[] pairs = new int[(int) length];
-    for (int m = 0, k = 0; m < q.size(); m++) {
-      for (int a = q.offset(m); a < q.offset(m + 1); a++) {
-        for (int b = q.offset(m); b < q.offset(m + 1); b++) {
-          pairs[k++] = first ? a : b;
-        }
-      }
-    }
-    return pairs;
-  }
-
-  /**
-   * Returns {@code Σ_a π_a ln( Σ_a' π_a' exp(own) / Σ_b ω_b exp(other) )}.
-   *
-   * @param own takes the number of a pair of {@link #pairs}
-   * @param other takes the number of an entry of the components' matrix
-   */
-  private double[] quotients(IntToDoubleFunction own, IntToDoubleFunction other) {
-    double[] out = new double[q.size() * p.size()];
-    Checkpoint checkpoint = new Checkpoint();
-    for (int m = 0, k = 0; m < q.size(); m++) {
-      for (int a = q.offset(m); a < q.offset(m + 1); a++) {
-        int count = q.offset(m + 1) - q.offset(m);
-        checkpoint.pass(Checkpoint.ofPlain(16L * (count + omega.length)));
-        double numerator =
-            pi[a] == 0 ? 0 : sum(pi, q.offset(m), q.offset(m + 1), own, k - q.offset(m));
-        k += count;
-        for (int n = 0; n < p.size() && pi[a] > 0; n++) {
-          double denominator = sum(omega, p.offset(n), p.offset(n + 1), other, a * omega.length);
-          out[m * p.size() + n] += pi[a] * (numerator - denominator);
-        }
-      }
-    }
-    return out;
+    return engine.engine;
   }
 
   @Override
   public String toString() {
-    return "MixtureKl[%d x %d]".formatted(q.size(), p.size());
-  }
-
-  /** Returns {@code ln Σ_i w_i exp(x_(at + i))} for i in [from, to). */
-  private static double sum(double[] weights, int from, int to, IntToDoubleFunction x, int at) {
-    double[] terms = new double[to - from];
-    double most = Double.NEGATIVE_INFINITY;
-    for (int i = from; i < to; i++) {
-      terms[i - from] =
-          weights[i] == 0
-              ? Double.NEGATIVE_INFINITY
-              : Math.log(weights[i]) + x.applyAsDouble(at + i);
-      most = Math.max(most, terms[i - from]);
-    }
-    return LogSumExp.of(terms, 0, terms.length, most);
+    return "MixtureKl[%d x %d]".formatted(rows, columns);
   }
 }

@@ -3,11 +3,8 @@ package dev.kullback;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.mixture.Components;
-import dev.kullback.internal.mixture.Reduction;
-import java.util.ArrayList;
+import dev.kullback.internal.mixture.ReducedMixtures;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
 
@@ -65,50 +62,17 @@ public final class MixtureReduction {
 
   private final int raised;
 
-  /** One mixture after its mergers. */
-  private record Part(Components merged, Reduction reduction, double[] costs) {}
-
-  private MixtureReduction(Mixtures from, List<Part> parts) {
-    int n = parts.size();
-    int[] offsets = new int[n + 1];
-    int[] costOffsets = new int[n + 1];
-    for (int m = 0; m < n; m++) {
-      offsets[m + 1] = offsets[m] + parts.get(m).reduction.size();
-      costOffsets[m + 1] = costOffsets[m] + parts.get(m).costs.length;
-    }
+  private MixtureReduction(Mixtures from, ReducedMixtures reduced) {
     int d = from.components().dimension();
-    boolean isFull = parts.getFirst().merged.isFull();
-    int length = parts.getFirst().merged.scaleLength();
-    double[] weights = new double[offsets[n]];
-    double[] means = new double[offsets[n] * d];
-    double[] scales = new double[offsets[n] * length];
-    double[] low = new double[isFull ? scales.length : 0];
-    int count = 0;
-    assignments = new int[from.offset(n)];
-    costs = new double[costOffsets[n]];
-    for (int m = 0; m < n; m++) {
-      Components merged = parts.get(m).merged;
-      Reduction reduction = parts.get(m).reduction;
-      int[] places = new int[from.offset(m + 1) - from.offset(m)];
-      for (int p = offsets[m]; p < offsets[m + 1]; p++) {
-        int i = reduction.component(p - offsets[m]);
-        places[i] = p;
-        weights[p] = merged.weight(i);
-        merged.copyMean(i, means, p * d);
-        merged.copyScale(i, scales, low, p * length);
-        count += merged.isRaised(i) ? 1 : 0;
-      }
-      for (int i = 0; i < places.length; i++) {
-        assignments[from.offset(m) + i] = places[merged.owner(i)];
-      }
-      System.arraycopy(parts.get(m).costs, 0, costs, costOffsets[m], parts.get(m).costs.length);
-    }
     Gaussians components =
-        isFull
-            ? FullGaussians.of(new FullBatch(means, scales, low, d, true, false))
-            : Gaussians.owning(ScaleKind.VARIANCE, means, scales, d);
-    raised = count;
-    mixtures = Mixtures.owning(components, weights, offsets, from.isNormalized());
+        reduced.isFull()
+            ? FullGaussians.of(
+                new FullBatch(reduced.means, reduced.scales, reduced.low, d, true, false))
+            : Gaussians.owning(ScaleKind.VARIANCE, reduced.means, reduced.scales, d);
+    assignments = reduced.assignments;
+    costs = reduced.costs;
+    raised = reduced.raised;
+    mixtures = Mixtures.owning(components, reduced.weights, reduced.offsets, from.isNormalized());
   }
 
   /**
@@ -149,20 +113,15 @@ public final class MixtureReduction {
       throw new IllegalArgumentException("maxCost must be >= 0, is " + maxCost);
     }
     checkRange(KlEngine.batch(mixtures.components()));
-    double[] weights = mixtures.weights();
-    int[] left = {weights.length};
-    progress.accept(left[0]);
-    List<Part> parts = new ArrayList<>();
-    for (int m = 0; m < mixtures.size(); m++) {
-      int first = mixtures.offset(m);
-      int end = mixtures.offset(m + 1);
-      Components merged =
-          Components.of(KlEngine.batch(mixtures.part(m)), Arrays.copyOfRange(weights, first, end));
-      Reduction reduction = new Reduction(merged, end - first);
-      double[] costs = reduction.run(size, maxCost, () -> progress.accept(--left[0]));
-      parts.add(new Part(merged, reduction, costs));
-    }
-    return new MixtureReduction(mixtures, parts);
+    ReducedMixtures reduced =
+        new ReducedMixtures(
+            KlEngine.batch(mixtures.components()),
+            mixtures.weights(),
+            mixtures.offsets(),
+            size,
+            maxCost,
+            progress);
+    return new MixtureReduction(mixtures, reduced);
   }
 
   private static void checkRange(Batch batch) {

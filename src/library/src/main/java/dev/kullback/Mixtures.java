@@ -1,10 +1,8 @@
 package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.Arguments;
-import dev.kullback.internal.engine.Engine;
-import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.mixture.MixtureBatch;
 import java.util.Arrays;
 import java.util.Objects;
 
@@ -40,8 +38,6 @@ public final class Mixtures {
 
   /** Largest sum of weights, and its inverse the least: costs of mergers are in double's range. */
   private static final double MOST_SUM = 0x1p500;
-
-  private static final double LN_2PI = Math.log(2 * Math.PI);
 
   private final Gaussians components;
   private final double[] weights;
@@ -253,17 +249,14 @@ public final class Mixtures {
   }
 
   /**
-   * Returns weights of which those of each mixture have the sum 1, only to be read.
+   * Returns the mixtures with weights of which those of each have the sum 1, only to be read.
    *
    * @param name what the caller calls these mixtures
    * @throws IllegalArgumentException if they are not such but for rounding
    */
-  double[] normalized(String name) {
-    if (isNormalized) {
-      return weights;
-    }
-    double[] normal = weights.clone();
-    for (int m = 0; m < size(); m++) {
+  MixtureBatch batch(String name) {
+    double[] normal = isNormalized ? weights : weights.clone();
+    for (int m = 0; m < size() && !isNormalized; m++) {
       normalize(
           normal,
           offsets[m],
@@ -272,12 +265,7 @@ public final class Mixtures {
           "%s: the sum of weights of mixture %d".formatted(name, m),
           "; divide them by it");
     }
-    return normal;
-  }
-
-  /** Returns the components of mixture m. */
-  Gaussians part(int m) {
-    return size() == 1 ? components : components.slice(offsets[m], offsets[m + 1]);
+    return new MixtureBatch(KlEngine.batch(components), normal, offsets);
   }
 
   /**
@@ -288,23 +276,7 @@ public final class Mixtures {
    * @throws IllegalArgumentException if a diagonal component has a variance outside [2⁻⁵⁰⁰, 2⁵⁰⁰]
    */
   public double[] componentEntropies() {
-    Batch batch = KlEngine.batch(components);
-    int beyond = batch instanceof DiagonalBatch d ? d.beyond64().nextSetBit(0) : -1;
-    if (beyond >= 0) {
-      throw new IllegalArgumentException(
-          "components[%d] has a variance outside [2^-500, 2^500]".formatted(beyond));
-    }
-    double[] entropies = new double[batch.size()];
-    for (int i = 0; i < entropies.length; i++) {
-      entropies[i] = 0.5 * batch.dimension() * (1 + LN_2PI) + batch.logDet(i);
-    }
-    return entropies;
-  }
-
-  private double[] conditionalEntropy(double[] entropies, double[] normal) {
-    double[] out = new double[size()];
-    Arrays.setAll(out, m -> mean(m, normal, entropies, offsets[m]));
-    return out;
+    return MixtureBatch.componentEntropies(KlEngine.batch(components));
   }
 
   /**
@@ -320,7 +292,7 @@ public final class Mixtures {
    */
   public double[] entropyUpperBound(KlEngine engine) {
     Objects.requireNonNull(engine, "engine").requireKl("the upper bound is of KL");
-    return bounds(engine);
+    return batch("mixtures").entropyUpperBound(engine.engine);
   }
 
   /**
@@ -342,36 +314,7 @@ public final class Mixtures {
     if (!(alpha >= 0 && alpha <= 1)) {
       throw new IllegalArgumentException("alpha must be in [0, 1], but is " + alpha);
     }
-    if (alpha == 0 || alpha == 1) {
-      return conditionalEntropy(componentEntropies(), normalized("mixtures")); // 0·∞ would be NaN
-    }
-    Divergence chernoff = Divergence.chernoff(alpha);
-    Platform.Choice backend =
-        Platform.mayHaveVectors() ? Platform.Choice.VECTOR : Platform.Choice.SCALAR;
-    try (KlEngine engine = new KlEngine(new Engine(chernoff.formula, backend, 1, null), chernoff)) {
-      return bounds(engine);
-    }
-  }
-
-  private double[] bounds(KlEngine engine) {
-    double[] entropies = componentEntropies();
-    double[] normal = normalized("mixtures");
-    double[] out = conditionalEntropy(entropies, normal);
-    for (int m = 0; m < out.length; m++) {
-      Gaussians part = part(m);
-      double[] logs = Arrays.stream(normal, offsets[m], offsets[m + 1]).map(Math::log).toArray();
-      out[m] -= mean(m, normal, engine.weightedLogSumExp(part, part, logs), 0);
-    }
-    return out;
-  }
-
-  /** Returns {@code Σ_a π_a x_a} of mixture m, whose x begin at {@code from}. */
-  private double mean(int m, double[] normal, double[] x, int from) {
-    double sum = 0;
-    for (int i = offsets[m]; i < offsets[m + 1]; i++) {
-      sum += normal[i] == 0 ? 0 : normal[i] * x[from + i - offsets[m]];
-    }
-    return sum;
+    return batch("mixtures").entropyLowerBound(alpha);
   }
 
   @Override

@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import dev.kullback.internal.verify.Finding;
+import dev.kullback.internal.verify.Findings;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -13,9 +14,11 @@ import java.util.stream.Collectors;
  */
 public final class Verification {
   private final List<Operation> operations;
+  private final String scope;
 
-  Verification(List<Finding> findings) {
-    operations = findings.stream().map(Operation::new).toList();
+  Verification(Findings findings) {
+    operations = findings.operations().stream().map(Operation::new).toList();
+    scope = findings.scope();
   }
 
   /** {@return whether every result of every operation was right} */
@@ -28,14 +31,16 @@ public final class Verification {
     return operations;
   }
 
-  /** {@return a line for each operation, and two for one that was wrong} */
+  /** {@return a line for each operation, two for one that was wrong, and one that says with how many batches they were tried} */
   @Override
   public String toString() {
-    return operations.stream().map(Operation::toString).collect(Collectors.joining("\n"));
+    return operations.stream().map(Operation::toString).collect(Collectors.joining("\n"))
+        + "\n"
+        + scope;
   }
 
   /**
-   * Findings about one method of the engine or of an index, on all kinds of batches.
+   * Findings about one method of the engine, of an index or of mixtures, on all kinds of batches.
    *
    * @since 0.1.0
    */

@@ -46,7 +46,6 @@ class ArchitectureTest {
     ROOMS.put("batch", List.of("api", "numerics", "work"));
     ROOMS.put("kernel", List.of("batch", "work"));
     ROOMS.put("formula", List.of("kernel", "batch", "numerics", "work"));
-    ROOMS.put("mixture", List.of("formula", "batch", "numerics", "work"));
     ROOMS.put("vector", List.of("formula", "kernel", "batch", "numerics", "work"));
     ROOMS.put("vector.full", List.of("vector", "formula", "kernel", "batch", "numerics", "work"));
     ROOMS.put("vector.scan", List.of("vector", "kernel", "numerics"));
@@ -68,6 +67,7 @@ class ArchitectureTest {
             "numerics",
             "observe",
             "work"));
+    ROOMS.put("mixture", List.of("engine", "rows", "formula", "batch", "numerics", "work"));
     ROOMS.put("index.store", List.of("api", "kernel", "batch", "numerics", "observe", "work"));
     ROOMS.put(
         "index.search",
@@ -86,6 +86,7 @@ class ArchitectureTest {
         List.of(
             "index.search",
             "index.store",
+            "mixture",
             "engine",
             "rows",
             "formula",

@@ -119,7 +119,7 @@ public final class BackgroundWarmUpProbe {
     }
     if (arguments.length > 1) {
       try (Engine engine = new Engine(Wasserstein2.SQUARED, Platform.Choice.VECTOR, 1, null)) {
-        engine.awaitVectors(8);
+        engine.awaitVectors(8, Long.MAX_VALUE);
       }
       Arrays.stream(KernelGroup.values())
           .filter(KernelGroup::isCompiled)

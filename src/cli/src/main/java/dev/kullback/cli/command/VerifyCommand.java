@@ -22,10 +22,11 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "verify",
     description = {
-      "Runs every operation of an engine on this machine until the JVM has compiled it, and the searches of an index"
-          + " with KL on the backend that it takes; compares each result with plain arithmetic in double. Counts what"
-          + " warm calls allocate. Exit status 1 if a result is wrong. Mixtures are not tried by themselves: their"
-          + " divergences are those of pairwise and pairs.",
+      "Runs every operation of an engine on this machine until the JVM has compiled it, with KL those on mixtures, too,"
+          + " and on the backend that an index takes its searches; compares each result with plain arithmetic in double."
+          + " Counts what warm calls allocate. Exit status 1 if a result is wrong.",
+      "Each operation is tried with each kind of batches, whatever the time; the last line of a backend says with how"
+          + " many of all pairs of batches.",
       "With --json, compiled says whether warm calls ran compiled vector code: if it is false, right was found of code"
           + " that was not, and more seconds are needed; null where no vectors run or bytes are not counted.",
       "Without --backend, on each backend that can run here."
@@ -76,11 +77,14 @@ final class VerifyCommand implements Callable<Integer> {
       report.print();
       Verification found = engine.verify(each);
       found.toString().lines().forEach(report::line);
-      Boolean compiled = backend == Backend.VECTOR ? isCompiled(found) : null;
+      Boolean compiled = backend == Backend.VECTOR ? isCompiled(engine, found) : null;
       if (Boolean.FALSE.equals(compiled)) {
         report.line(
-            "calls allocate: this JVM has not yet compiled all that runs, or it boxes vectors, which makes calls slow;"
-                + " --seconds 120 tells which");
+            engine.isReady()
+                ? "calls allocate: this JVM has not yet compiled all that runs, or it boxes vectors, which makes calls slow;"
+                    + " --seconds 120 tells which"
+                : "this JVM has not yet compiled all vector code, so plain code was tried where it takes its place;"
+                    + " --seconds 120 tries it");
       }
       report.print();
       String name = EngineOptions.name(backend);
@@ -103,11 +107,15 @@ final class VerifyCommand implements Callable<Integer> {
     return wrong.isEmpty() ? 0 : 1;
   }
 
-  /** Whether no warm call boxed vectors, as code does that is not compiled; null if bytes were not counted. */
-  private static @Nullable Boolean isCompiled(Verification found) {
-    return found.operations().stream().allMatch(o -> o.allocatedBytes().isEmpty())
-        ? null
-        : found.operations().stream().noneMatch(VerifyCommand::isBoxed);
+  /**
+   * Whether vectors have taken over, and no warm call boxed them, as code does that is not compiled; null if bytes were not counted.
+   */
+  private static @Nullable Boolean isCompiled(KlEngine engine, Verification found) {
+    return !engine.isReady()
+        ? (Boolean) false
+        : found.operations().stream().allMatch(o -> o.allocatedBytes().isEmpty())
+            ? null
+            : found.operations().stream().noneMatch(VerifyCommand::isBoxed);
   }
 
   /** Whether it allocates more than the bookkeeping of several threads. */

@@ -127,19 +127,19 @@ public final class BackgroundWarmUp {
       return asked.contains(group);
     }
 
-    /** Waits for groups, and for what reductions need. */
-    void await(Set<KernelGroup> groups, int dimension) {
+    /** Waits so long at most for groups, and for what reductions need. */
+    void await(Set<KernelGroup> groups, int dimension, long nanos) {
       EnumSet<KernelGroup> all = EnumSet.of(KernelGroup.SCANS);
       all.addAll(groups);
       begin(dimension, all.toArray(KernelGroup[]::new));
-      awaitEnd(all);
+      awaitEnd(all, nanos);
     }
 
     /** Waits for groups, and runs a warm-up, before whose end the user is not ready unless it was. */
     public boolean warmUp(Set<KernelGroup> groups, int dimension, BooleanSupplier run) {
       warmUps(this, 1);
       try {
-        await(groups, dimension);
+        await(groups, dimension, Long.MAX_VALUE);
         return run.getAsBoolean();
       } finally {
         warmUps(this, -1);
@@ -326,12 +326,17 @@ public final class BackgroundWarmUp {
     }
   }
 
-  private static synchronized void awaitEnd(Set<KernelGroup> groups) {
+  private static synchronized void awaitEnd(Set<KernelGroup> groups, long nanos) {
     waiting++;
     BackgroundWarmUp.class.notifyAll();
+    long start = System.nanoTime();
     try {
       while (!Collections.disjoint(groups, WANTED.keySet()) || groups.contains(tried)) {
-        BackgroundWarmUp.class.wait();
+        long left = TimeUnit.NANOSECONDS.toMillis(nanos - (System.nanoTime() - start));
+        if (left <= 0) {
+          break;
+        }
+        BackgroundWarmUp.class.wait(left);
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

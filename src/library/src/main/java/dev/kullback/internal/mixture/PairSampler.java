@@ -239,4 +239,20 @@ public abstract class PairSampler {
     }
     return estimate;
   }
+
+  /** Estimates all pairs i by samples whose random numbers are of a seed; writes nothing for deterministic Gaussians. */
+  public static void sample(
+      Batch q, Batch p, int samples, long seed, double[] estimates, double[] errors) {
+    if (q.isDeterministic()) {
+      return;
+    }
+    SplittableRandom random = new SplittableRandom(seed);
+    PairSampler sampler = of(q, p);
+    for (int i = 0; i < estimates.length; i++) {
+      Checkpoint.checkInterrupt(Thread.currentThread());
+      Estimate estimate = sampler.sample(i, samples, random.split());
+      estimates[i] = estimate.mean();
+      errors[i] = estimate.standardError();
+    }
+  }
 }

@@ -88,11 +88,19 @@ final class Case implements AutoCloseable {
 
   private final Pair pair;
 
+  /** Whether it is of KL, and without an index. */
+  private final boolean hasMixtures;
+
+  /** Made where it is asked for. */
+  private @Nullable MixtureCase mixtures;
+
   /** KL(p_j ‖ q_i) of a case with an index, whose reverse searches have the roles of its p exchanged. */
   private final double[] reverse;
 
   /** q; for covariances a batch of the factors that they were made of. */
   private final Batch plainQ;
+
+  private final Batch plainP;
 
   /**
    * Makes a case.
@@ -101,6 +109,7 @@ final class Case implements AutoCloseable {
    */
   Case(Formula formula, Kind kind, int[] shape, int turn, int round, int threads) {
     pair = new Pair(formula, new Worker());
+    hasMixtures = formula == Kl.FORWARD && threads == 0;
     this.kind = kind;
     Scale inTurn = SCALES.get(turn % SCALES.size());
     boolean isQueryOfFloats = threads > 0 && !isDoubleQ();
@@ -137,7 +146,7 @@ final class Case implements AutoCloseable {
     contract = !kind.isDouble ? FLOAT_CONTRACT : full ? FULL_CONTRACT : DOUBLE_CONTRACT;
     plainQ =
         kind == Kind.COVARIANCE ? a.full(MatrixForm.SCALE_TRIL, true, Platform::factorization) : q;
-    Batch plainP =
+    plainP =
         isSelf
             ? plainQ
             : kind == Kind.COVARIANCE
@@ -179,6 +188,18 @@ final class Case implements AutoCloseable {
     double low = sorted[sorted.length / share];
     double high = Arrays.stream(sorted).filter(x -> x > 1.001 * low).findFirst().orElse(2 * low);
     return 0.5 * (low + high);
+  }
+
+  boolean hasMixtures() {
+    return hasMixtures;
+  }
+
+  /** Returns mixtures of its Gaussians. */
+  MixtureCase mixtures() {
+    if (mixtures == null) {
+      mixtures = new MixtureCase(this, pair, plainQ, plainP);
+    }
+    return mixtures;
   }
 
   /** Whether q is of double. */

@@ -14,7 +14,7 @@ import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.ToDoubleFunction;
 
-/** One method of the engine or of an index, the cases that it takes, and its expected results. */
+/** One method of the engine, of an index or of mixtures, the cases that it takes, and its expected results. */
 record Operation(String name, Predicate<Case> takes, Call call, Function<Case, Expected> expected) {
   /** Operations that allocate even in warm calls, as they return new objects or hand them to a consumer. */
   static final Set<String> MAKERS =
@@ -26,7 +26,18 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
           "index nearest",
           "index within",
           "index nearest, reverse",
-          "index within, reverse");
+          "index within, reverse",
+          "monteCarlo",
+          "mixture lower bound",
+          "mixture upper bound",
+          "mixture variational",
+          "mixture product",
+          "mixture matched pairs",
+          "mixture monteCarlo",
+          "component entropies",
+          "entropy upper bound",
+          "entropy lower bound",
+          "mixture reduction");
 
   interface Call {
     void run(Engine engine, Batch q, Batch p, Case c, Result r);
@@ -125,7 +136,58 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
               "index query",
               c -> c.index != null && !c.isDoubleQ(),
               (_, q, _, c, r) -> index(c).query((DiagonalBatch) q, r),
-              c -> c.nearest(false).within(Case.FLOAT_CONTRACT)));
+              c -> c.nearest(false).within(Case.FLOAT_CONTRACT)),
+          new Operation(
+              "monteCarlo",
+              c -> c.hasMixtures() && c.n == c.m,
+              (_, q, p, c, r) -> c.mixtures().monteCarloOfPairs(q, p, r),
+              c -> c.mixtures().monteCarloOfPairs()),
+          mixtures(
+              "mixture lower bound",
+              (engine, q, p, c, r) -> r.set(c.mixtures().divergences(q, p).lowerBound(engine)),
+              MixtureCase::lowerBound),
+          mixtures(
+              "mixture upper bound",
+              (engine, q, p, c, r) -> r.set(c.mixtures().divergences(q, p).upperBound(engine)),
+              MixtureCase::upperBound),
+          mixtures(
+              "mixture variational",
+              (engine, q, p, c, r) -> r.set(c.mixtures().divergences(q, p).variational(engine)),
+              MixtureCase::variational),
+          mixtures(
+              "mixture product",
+              (_, q, p, c, r) -> r.set(c.mixtures().divergences(q, p).productOfGaussians()),
+              MixtureCase::productOfGaussians),
+          mixtures(
+              "mixture matched pairs",
+              (engine, q, p, c, r) -> r.set(c.mixtures().divergences(q, p).matchedPairs(engine)),
+              MixtureCase::matchedPairs),
+          mixtures(
+              "mixture monteCarlo",
+              (_, q, p, c, r) -> c.mixtures().monteCarlo(q, p, r),
+              MixtureCase::monteCarlo),
+          mixtures(
+              "component entropies",
+              (_, q, _, c, r) -> r.set(c.mixtures().rows(q).componentEntropies()),
+              MixtureCase::componentEntropies),
+          mixtures(
+              "entropy upper bound",
+              (engine, q, _, c, r) -> r.set(c.mixtures().rows(q).entropyUpperBound(engine)),
+              MixtureCase::entropyUpperBound),
+          mixtures(
+              "entropy lower bound",
+              (_, q, _, c, r) -> r.set(c.mixtures().rows(q).entropyLowerBound(MixtureCase.ALPHA)),
+              MixtureCase::entropyLowerBound),
+          mixtures(
+              "mixture reduction",
+              (_, q, _, c, r) -> c.mixtures().reduce(q, r),
+              MixtureCase::reduction));
+
+  /** An operation on mixtures of a case's Gaussians. */
+  private static Operation mixtures(
+      String name, Call call, Function<MixtureCase, Expected> expected) {
+    return new Operation(name, Case::hasMixtures, call, c -> expected.apply(c.mixtures()));
+  }
 
   private static Operation of(String name, Call call, Function<Case, Expected> expected) {
     return new Operation(name, c -> c.index == null, call, expected);

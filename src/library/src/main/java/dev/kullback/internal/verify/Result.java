@@ -56,6 +56,11 @@ final class Result {
     indices = found.indices();
   }
 
+  /** Takes these numbers, one array behind the other. */
+  void set(double[]... all) {
+    values = Arrays.stream(all).flatMapToDouble(Arrays::stream).toArray();
+  }
+
   void set(Result other) {
     values = other.values.clone();
     indices = other.indices.clone();

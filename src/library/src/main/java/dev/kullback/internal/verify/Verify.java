@@ -15,15 +15,18 @@ import java.util.List;
 import java.util.function.Supplier;
 
 /**
- * Runs every operation of an engine, and the searches of an index, until the VM has compiled it, and compares each result with the plain implementation, {@link PairKl}
+ * Runs every operation of an engine, the searches of an index and the operations on mixtures, until the VM has compiled it, and compares each result with the plain implementation, {@link PairKl}
  * and {@link FullPair}, in double. The compiled vector code depends on the processor and on the VM's build, so it is known only where it
  * was tried.
  */
 public final class Verify {
-  /** Rows, columns and dimension, with tails of the tiles of every width and several chunks; the last has several blocks of columns. */
+  /**
+   * Rows, columns and dimension, with tails of the tiles of every width and several chunks; the last has several blocks of columns. All
+   * operations take the first.
+   */
   static final int[][] SHAPES = {
-    {1, 1, 2},
     {7, 7, 33},
+    {1, 1, 2},
     {17, 6, 64},
     {1, 67, 7},
     {18, 18, 129},
@@ -34,11 +37,11 @@ public final class Verify {
   };
 
   /**
-   * The same of an index, which is read in panels of 16 rows and codes of 32, from 256 rows and 8 dimensions on: the last has codes, of
+   * The same of an index, which is read in panels of 16 rows and codes of 32, from 256 rows and 8 dimensions on: the first has codes, of
    * which a sample is read first.
    */
   private static final int[][] INDEX_SHAPES = {
-    {1, 1, 2}, {1, 67, 7}, {5, 19, 3}, {3, 40, 33}, {2, 50, 65}, {7, 17, 16}, {2, 700, 24},
+    {2, 700, 24}, {1, 1, 2}, {1, 67, 7}, {5, 19, 3}, {3, 40, 33}, {2, 50, 65}, {7, 17, 16},
   };
 
   /** Rounds over all kinds and shapes; the second finds compiled what the first ran interpreted. */
@@ -61,6 +64,9 @@ public final class Verify {
 
   /** Calls between two readings of the count. */
   private static final int WINDOW = 10;
+
+  /** Part of the time in which vectors may take over, at most. */
+  private static final double WAITING = 0.5;
 
   /** Part of the time for warm calls. */
   private static final double WARM = 0.25;
@@ -104,11 +110,15 @@ public final class Verify {
     }
   }
 
-  private Verify(Engine engine, int[][] shapes, long least, long leastWindows) {
+  /** Whether only the first shapes are tried whatever the time. */
+  private final boolean isLimited;
+
+  private Verify(Engine engine, int[][] shapes, long least, long leastWindows, boolean isLimited) {
     this.engine = engine;
     this.shapes = shapes;
     this.least = least;
     this.leastWindows = leastWindows;
+    this.isLimited = isLimited;
     hasIndex = hasIndex(engine);
   }
 
@@ -126,68 +136,71 @@ public final class Verify {
     return isAlike && engine.formula() == Kl.FORWARD;
   }
 
-  /** Tries every operation for about so long in all, and twice at least. */
-  public static List<Finding> run(Engine engine, long nanos) {
-    return run(engine, SHAPES, nanos, 2, 2);
+  /** Tries every operation with each kind of batches, twice, and then with as many more as the time allows. */
+  public static Findings run(Engine engine, long nanos) {
+    return new Verify(engine, SHAPES, 2, 0, true).run(nanos);
   }
 
   /**
-   * Tries every operation on these shapes.
+   * Tries every operation on all of these shapes.
    *
    * @param least number of calls of an operation with the batches of a small shape; with larger ones it is two
    * @param windows number of windows of {@value #WINDOW} calls whose bytes are counted, where the fewest are not 0 before
    */
-  static List<Finding> run(Engine engine, int[][] shapes, long nanos, long least, long windows) {
-    return new Verify(engine, shapes, least, windows).run(nanos);
+  static Findings run(Engine engine, int[][] shapes, long nanos, long least, long windows) {
+    return new Verify(engine, shapes, least, windows, false).run(nanos);
   }
 
-  private List<Finding> run(long nanos) {
-    engine.awaitVectors(DIMENSION);
+  private Findings run(long nanos) {
     long start = System.nanoTime();
-    int slices = 0;
-    for (Kind kind : Kind.values()) {
-      slices += ROUNDS * figures.size() * (shapes.length + indexShapes(kind, INDEX_SHAPES).length);
-    }
-    int slice = 0;
+    engine.awaitVectors(DIMENSION, isLimited ? (long) (WAITING * nanos) : Long.MAX_VALUE);
+    List<Supplier<Case>> cases = new ArrayList<>();
+    int needed = 0;
     for (int round = 0; round < ROUNDS; round++) {
-      for (Kind kind : Kind.values()) {
-        for (Supplier<Case> made : cases(kind, shapes, INDEX_SHAPES, round)) {
-          try (Case c = made.get()) {
-            for (Figures f : figures) {
-              long end = start + (long) ((1 - WARM) * nanos * ++slice / slices);
-              if (f.operation.takes().test(c)) {
-                tryOut(f, c, end);
-              }
-            }
+      for (int turn = 0; turn < Math.max(shapes.length, INDEX_SHAPES.length); turn++) {
+        for (Kind kind : Kind.values()) {
+          cases.addAll(cases(kind, shapes, INDEX_SHAPES, turn, round));
+        }
+        needed = isLimited && needed > 0 ? needed : cases.size();
+      }
+    }
+    long slices = (long) cases.size() * figures.size();
+    long slice = 0;
+    long last = start + (long) ((1 - WARM) * nanos);
+    int tried = 0;
+    while (tried < needed || (tried < cases.size() && System.nanoTime() < last)) {
+      try (Case c = cases.get(tried++).get()) {
+        for (Figures f : figures) {
+          long end = start + (long) ((1 - WARM) * nanos * ++slice / slices);
+          if (f.operation.takes().test(c)) {
+            tryOut(f, c, end);
           }
         }
       }
     }
     countBytes(start, nanos);
-    return figures.stream()
-        .filter(f -> f.calls > 0)
-        .map(f -> new Finding(f.operation.name(), f.calls, f.entries, f.worst, f.bytes, f.wrong))
-        .toList();
+    List<Finding> found =
+        figures.stream()
+            .filter(f -> f.calls > 0)
+            .map(
+                f -> new Finding(f.operation.name(), f.calls, f.entries, f.worst, f.bytes, f.wrong))
+            .toList();
+    return new Findings(found, tried, cases.size());
   }
 
-  private List<Supplier<Case>> cases(Kind kind, int[][] shapes, int[][] indexShapes, int round) {
+  /** Returns the cases of a kind with the shapes whose turn it is, of which there may be none. */
+  private List<Supplier<Case>> cases(
+      Kind kind, int[][] shapes, int[][] ofIndex, int turn, int round) {
     List<Supplier<Case>> cases = new ArrayList<>();
-    for (int turn = 0; turn < shapes.length; turn++) {
-      int at = turn;
-      cases.add(() -> new Case(engine.formula(), kind, shapes[at], at + round, round, 0));
+    if (turn < shapes.length) {
+      cases.add(() -> new Case(engine.formula(), kind, shapes[turn], turn + round, round, 0));
     }
-    int[][] ofIndex = indexShapes(kind, indexShapes);
-    for (int turn = 0; turn < ofIndex.length; turn++) {
-      int at = turn;
+    if (turn < ofIndex.length && hasIndex && !kind.isFull(true) && !kind.isFull(false)) {
+      int threads = engine.threads();
       cases.add(
-          () -> new Case(engine.formula(), kind, ofIndex[at], at + round, round, engine.threads()));
+          () -> new Case(engine.formula(), kind, ofIndex[turn], turn + round, round, threads));
     }
     return cases;
-  }
-
-  /** Returns these shapes for kinds of batches that an index takes. */
-  private int[][] indexShapes(Kind kind, int[][] shapes) {
-    return hasIndex && !kind.isFull(true) && !kind.isFull(false) ? shapes : new int[0][];
   }
 
   private void tryOut(Figures f, Case c, long end) {
@@ -227,8 +240,10 @@ public final class Verify {
     List<Case> cases = new ArrayList<>();
     try {
       for (Kind kind : Kind.values()) {
-        for (Supplier<Case> made : cases(kind, WARM_SHAPES, WARM_INDEX_SHAPES, 0)) {
-          cases.add(made.get());
+        for (int turn = 0; turn < WARM_SHAPES.length; turn++) {
+          for (Supplier<Case> made : cases(kind, WARM_SHAPES, WARM_INDEX_SHAPES, turn, 0)) {
+            cases.add(made.get());
+          }
         }
       }
       countBytes(cases, start, nanos);

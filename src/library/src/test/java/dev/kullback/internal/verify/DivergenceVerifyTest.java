@@ -41,7 +41,7 @@ class DivergenceVerifyTest {
   @MethodSource("formulas")
   void everyOperationIsRight(Formula formula) {
     try (Engine engine = new Engine(formula, Platform.Choice.VECTOR, 1, null)) {
-      for (Finding found : Verify.run(engine, SHAPES, 1, 1, 1)) {
+      for (Finding found : Verify.run(engine, SHAPES, 1, 1, 1).operations()) {
         assertThat(found.wrong()).as(found.name()).isEmpty();
       }
     }

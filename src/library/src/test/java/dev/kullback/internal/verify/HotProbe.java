@@ -24,6 +24,6 @@ public final class HotProbe {
   }
 
   private static void print(Engine engine, int[][] shapes, long least, long windows) {
-    Verify.run(engine, shapes, 0, least, windows).forEach(System.out::println);
+    Verify.run(engine, shapes, 0, least, windows).operations().forEach(System.out::println);
   }
 }
