@@ -144,6 +144,76 @@ class EventsTest {
     }
   }
 
+  /** Shares of entries that float's form leaves to the one in double, and that to those after it, by compiled vectors and without. */
+  @Test
+  void recomputedEntries() throws Exception {
+    DiagonalGaussians equal = around(40, 0, 9);
+    DiagonalGaussians alike = around(40, 0.02f, 9);
+    for (boolean isDeferred : new boolean[] {true, false}) {
+      for (int threads = 1; threads <= 2; threads++) {
+        try (KlEngine engine =
+            KlEngine.builder().threads(threads).backgroundWarmUp(isDeferred).build()) {
+          List<RecordedEvent> events =
+              record(
+                  "dev.kullback.Call",
+                  () -> {
+                    engine.pairwise(q, p);
+                    engine.pairwise(equal, around(700, 0, 9));
+                    engine.nearest(equal, around(700, 0, 9), 2);
+                    engine.pairwise(alike, around(700, 0.02f, 9));
+                    engine.pairwise(equal, equal);
+                  });
+          assertThat(events.stream().map(EventsTest::recomputed))
+              .containsExactly(
+                  "[0.0, 0.0]",
+                  "[0.0, 1.0]",
+                  "[0.0, 1.0]",
+                  "[1.0, 0.0]",
+                  "[0.0, 0.975]"); // the diagonal is 0 by itself
+        }
+      }
+    }
+  }
+
+  /** The same of batches of double, and up to four dimensions, which are computed in double at first. */
+  @Test
+  void recomputedEntriesOfDouble() throws Exception {
+    DiagonalGaussians small = around(32, 0, 2);
+    double[] zeros = new double[32 * D];
+    double[] ones = new double[32 * D];
+    Arrays.fill(ones, 1);
+    DiagonalGaussians wide = DiagonalGaussians.ofStd(zeros, ones, D);
+    try (KlEngine engine = KlEngine.builder().threads(1).backgroundWarmUp(false).build()) {
+      List<RecordedEvent> events =
+          record(
+              "dev.kullback.Call",
+              () -> {
+                engine.pairwise(wide, DiagonalGaussians.ofStd(zeros, ones, D));
+                engine.pairwise(small, around(64, 0, 2));
+                engine.pairwise(around(32, 3, 2), around(64, 2, 2));
+              });
+      assertThat(events.stream().map(EventsTest::recomputed))
+          .startsWith("[0.0, 1.0]", "[0.0, 1.0]");
+      assertThat(events.getLast().getFloat("recomputedPairByPair")).isLessThan(0.1f);
+    }
+  }
+
+  private static String recomputed(RecordedEvent event) {
+    return fields(event, "recomputedInDouble", "recomputedPairByPair").toString();
+  }
+
+  /** Returns Gaussians at random distances from the standard one, of the order of {@code spread}. */
+  private static DiagonalGaussians around(int n, float spread, int d) {
+    Random random = new Random(n);
+    float[] mean = new float[n * d];
+    float[] std = new float[n * d];
+    for (int k = 0; k < mean.length; k++) {
+      mean[k] = (float) (spread * random.nextGaussian());
+      std[k] = (float) Math.exp(0.3 * spread * random.nextGaussian());
+    }
+    return DiagonalGaussians.ofStd(mean, std, d);
+  }
+
   @Test
   void searchesOfAnIndex() throws Exception {
     for (int threads = 1; threads <= 2; threads++) {

@@ -218,6 +218,8 @@ public final class Engine implements AutoCloseable {
     boolean isCold = lead.kernels.isCold();
     boolean hasFailed = !lead.succeeded;
     TimeLimit exceeded = lead.exceeded();
+    long inDouble = event == null ? 0 : lead.inDouble();
+    long pairByPair = event == null ? 0 : lead.afterDouble();
     calls.addSince(lead.started());
     entries.add(asked);
     if (isCold) {
@@ -228,7 +230,18 @@ public final class Engine implements AutoCloseable {
       BackgroundWarmUp.callEnded();
     }
     if (event != null && recorded != null) {
-      event.end(operation, recorded, n, m, dimension, asked, threads(), isCold, hasFailed);
+      event.end(
+          operation,
+          recorded,
+          n,
+          m,
+          dimension,
+          asked,
+          inDouble,
+          pairByPair,
+          threads(),
+          isCold,
+          hasFailed);
     }
     if (exceeded != null) {
       Events.timeout("KlEngine." + operation, exceeded.nanos());
@@ -265,8 +278,8 @@ public final class Engine implements AutoCloseable {
 
   // --- before the first request
 
-  /** Waits until all calls use vectors, if they are to. */
-  public void awaitVectors(int dimension) {
+  /** Waits until all calls use vectors, if they are to, but not longer than this. */
+  public void awaitVectors(int dimension, long nanos) {
     if (user != null) {
       Batch small = diagonal(1);
       Batch full =
@@ -274,7 +287,7 @@ public final class Engine implements AutoCloseable {
       EnumSet<KernelGroup> groups = groups(diagonal(dimension));
       groups.addAll(groups(small));
       groups.addAll(groups(full));
-      user.await(groups, dimension);
+      user.await(groups, dimension, nanos);
     }
   }
 

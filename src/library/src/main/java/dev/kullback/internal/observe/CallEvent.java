@@ -5,6 +5,7 @@ import jdk.jfr.Description;
 import jdk.jfr.Event;
 import jdk.jfr.Label;
 import jdk.jfr.Name;
+import jdk.jfr.Percentage;
 import jdk.jfr.StackTrace;
 import jdk.jfr.Threshold;
 import org.jspecify.annotations.Nullable;
@@ -37,6 +38,14 @@ public final class CallEvent extends Event {
   @Label("Entries")
   long entries;
 
+  @Label("Recomputed in Double")
+  @Percentage
+  float recomputedInDouble;
+
+  @Label("Recomputed Pair by Pair")
+  @Percentage
+  float recomputedPairByPair;
+
   @Label("Threads")
   int threads;
 
@@ -65,6 +74,8 @@ public final class CallEvent extends Event {
       int m,
       int dimension,
       long entries,
+      long inDouble,
+      long pairByPair,
       int threads,
       boolean cold,
       boolean failed) {
@@ -76,6 +87,8 @@ public final class CallEvent extends Event {
       this.m = m;
       this.dimension = dimension;
       this.entries = entries;
+      recomputedInDouble = (float) inDouble / entries;
+      recomputedPairByPair = (float) pairByPair / entries;
       this.threads = threads;
       this.cold = cold;
       this.failed = failed;

@@ -68,8 +68,8 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
           double value = q == p && i == j ? 0 : certain(sums, i, j, column);
           if (Double.isNaN(value)) {
             worker.pass(Checkpoint.ofPlain(d));
-            if (hasNearForm) {
-              value = wide ? Double.NaN : refinedKl(q, i, p, j);
+            if (hasNearForm && !wide) {
+              value = PairKl.certain(PairKl.REFINED_TOLERANCE, q, i, p, j);
             } else if (!wide) {
               if (!doubles.isStarted()) {
                 doubles.startBlock(operands, row0, row1);
@@ -79,6 +79,11 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
                 isRefined = true;
               }
               value = certain(doubles, i, j, column);
+            }
+            boolean isOpen = Double.isNaN(value);
+            worker.countAgain(isOpen ? 0 : 1, isOpen ? 1 : 0);
+            if (isOpen && hasNearForm && !wide && q.kind() == p.kind()) {
+              value = near().kl(q, i, p, j);
             }
           }
           out.put(i, j, Double.isNaN(value) ? stable(pair, q, i, p, j) : finish(value));
@@ -92,12 +97,6 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
     double value = Math.fma(sums.r[j - column], sums.factor, sums.offsetP[j] + sums.offsetQ[i]);
     double noise = sums.noiseP[j] + sums.noiseQ[i];
     return PairKl.isCertain(value, noise, sums.margin) ? value : Double.NaN;
-  }
-
-  /** Climbs KL's rungs after float, each for the entries that those before it do not settle. */
-  private double refinedKl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    double kl = PairKl.certain(PairKl.REFINED_TOLERANCE, q, i, p, j);
-    return Double.isNaN(kl) && q.kind() == p.kind() ? near().kl(q, i, p, j) : kl;
   }
 
   NearForm near() {

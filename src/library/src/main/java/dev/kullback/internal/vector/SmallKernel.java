@@ -195,7 +195,9 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
       Arrays.fill(squares, 0, count * V, Double.POSITIVE_INFINITY);
       all = choose(operands, i, index, count, end);
     }
+    int again = 0;
     if (!all && same) {
+      again = count * V - Math.max(0, vectors[uncertain[count - 1]] + V - end);
       double[] scales = SmallOperands.SCALES.of(p);
       worker.pass(Checkpoint.ofPlain((long) V * count * d));
       Arrays.fill(squares, 0, count * V, 0);
@@ -209,10 +211,12 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     for (int k = 0; k < count * V && !all; k++) {
       if (open[k] != 0) {
         int n = uncertain[k / V];
+        again += same ? 0 : 1;
         worker.pass(Checkpoint.ofPlain(d));
         sums[n * V + k % V] = PairKl.of(q, i, p, vectors[n] + k % V);
       }
     }
+    worker.countAgain(0, again);
   }
 
   /** Adds dimension h to R. */

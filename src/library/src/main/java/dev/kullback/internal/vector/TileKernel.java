@@ -107,7 +107,9 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       return;
     }
     tile.open();
-    storeRest(operands, tile.settle(doubles));
+    int open = tile.settle(doubles);
+    worker.countAgain(0, open);
+    storeRest(operands, open);
   }
 
   /** Stores a tile of which {@code open} entries are still open. */
@@ -143,11 +145,18 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     } else if (whole && !tile.isDiagonal) {
       if (rung == Rung.DOUBLE) {
         refinement(operands).compute(tile, 0, tile.rows);
-        return Epilogue.storeDouble(tile, floats, doubles);
+        Rung from = Epilogue.storeDouble(tile, floats, doubles);
+        if (from == null) {
+          worker.countAgain((long) tile.rows * tile.columns, 0);
+        }
+        return from;
       }
       stored =
           near != null
               && near.store(tile, operands.q(), operands.p(), floats, refinement(operands));
+      if (stored) {
+        worker.countAgain(0, (long) tile.rows * tile.columns);
+      }
     }
     return stored ? null : Rung.FLOAT;
   }
@@ -173,6 +182,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       return;
     }
     int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat, afterFloat == all);
+    worker.countAgain(afterFloat - afterDouble, afterDouble);
     boolean mayBeNear = near != null && afterDouble > 0 && q.kind() == p.kind();
     storeRest(
         operands,

@@ -89,6 +89,7 @@ public final class Job<W extends Worker> implements Runnable {
         own.help(caller);
         ScopedValue.where(Checkpoint.CALLER, own.caller()).run(() -> work(shared, own));
       } finally {
+        caller.addCounts(own);
         workers.giveBack(own);
       }
     } catch (Throwable e) { // consumers of other languages throw checked exceptions, too

@@ -34,6 +34,16 @@ public class Worker {
   /** Whether the call that this one leads has failed. */
   private volatile boolean ended;
 
+  /** Entries of the call that this thread computed again, as their error bounds exceeded the contract: in double, and by later forms. */
+  private long inDouble;
+
+  private long afterDouble;
+
+  /** The same of its helpers that have ended, which add theirs under this one's lock. */
+  private long helpersInDouble;
+
+  private long helpersAfterDouble;
+
   public final void startCall() {
     caller = Thread.currentThread();
     started = System.nanoTime();
@@ -58,6 +68,28 @@ public class Worker {
     return exceeded;
   }
 
+  /** Counts entries that were computed again: in double, and by the forms after that. */
+  public final void countAgain(long inDouble, long afterDouble) {
+    this.inDouble += inDouble;
+    this.afterDouble += afterDouble;
+  }
+
+  /** Returns how many entries of the call that this one leads were settled by computing them again in double. */
+  public final synchronized long inDouble() {
+    return inDouble + helpersInDouble;
+  }
+
+  /** Returns how many were settled by the forms after that, many of them pair by pair. */
+  public final synchronized long afterDouble() {
+    return afterDouble + helpersAfterDouble;
+  }
+
+  /** Adds the counts of one that has helped. */
+  final synchronized void addCounts(Worker helper) {
+    helpersInDouble += helper.inDouble;
+    helpersAfterDouble += helper.afterDouble;
+  }
+
   /** Helps with the call of another. */
   final void help(Worker other) {
     lead = other;
@@ -80,6 +112,10 @@ public class Worker {
     timeout = null;
     exceeded = null;
     ended = false;
+    inDouble = 0;
+    afterDouble = 0;
+    helpersInDouble = 0;
+    helpersAfterDouble = 0;
   }
 
   /** Does the tasks 0 … n − 1 of the work that comes before a call's blocks, with whatever threads the call has. */
