@@ -1,5 +1,8 @@
 package dev.kullback.cli.command;
 
+import static java.util.Objects.requireNonNull;
+
+import dev.kullback.IndexLockedException;
 import dev.kullback.KlIndex;
 import dev.kullback.cli.output.OutputFailure;
 import dev.kullback.cli.terminal.Report;
@@ -47,6 +50,10 @@ final class IndexFolder {
   <T> T read(Supplier<T> work) {
     try {
       return work.get();
+    } catch (IndexLockedException e) {
+      throw new UserError(
+          requireNonNull(e.getCause()).getMessage()
+              + "; index query, index info and index export read its last commit meanwhile");
     } catch (UncheckedIOException e) {
       throw new UserError(message(e));
     }

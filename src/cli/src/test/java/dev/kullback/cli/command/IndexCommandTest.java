@@ -1055,7 +1055,10 @@ class IndexCommandTest extends CommandFixture {
     Map<String, String> before = files();
     try (KlIndex open = KlIndex.open(index)) {
       open.add(new long[] {77}, DiagonalGaussians.ofStd(new float[D], ones(), D));
-      assertUserError(line("add FOLDER --replace --ids j.npy" + P), "index: is open in");
+      assertUserError(
+          line("add FOLDER --replace --ids j.npy" + P),
+          "index: is open in",
+          " close it first; index query, index info and index export read its last commit meanwhile");
       done("info FOLDER --check"); // reads the last commit
       done("query FOLDER -k 2 --indices i.npy -o o.npy" + Q);
       assertThat(done("export FOLDER -o OUT")).contains("index: 5 Gaussians of dimension 6, in ");

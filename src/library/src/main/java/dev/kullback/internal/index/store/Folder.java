@@ -62,6 +62,8 @@ final class Folder implements AutoCloseable {
   private static final byte[] NO_DATA = {};
   private static final String TEMPORARY = ".tmp";
   private static final String RESTORE = "; restore the folder from a copy";
+
+  /** Advice to callers; the command line has its own. */
   private static final String MEANWHILE = "; KlIndex.openReadOnly reads the last commit meanwhile";
 
   /** Advice to a reader where there is no index. */
@@ -170,9 +172,7 @@ final class Folder implements AutoCloseable {
         () -> {
           Path path = real(given, dimension, files, "KlIndex.builder(dimension).open makes one");
           if (!OPEN.add(path)) {
-            throw held(
-                path,
-                "is open in this process already; use that index, or close it first" + MEANWHILE);
+            throw held(path, "is open in this process already; use that index, or close it first");
           }
           try {
             return locked(path, dimension, files, memory);
@@ -327,7 +327,7 @@ final class Folder implements AutoCloseable {
     }
     try {
       if (channel.tryLock() == null) {
-        throw held(path, "is open in " + holder(channel) + "; close it there first" + MEANWHILE);
+        throw held(path, "is open in " + holder(channel) + "; close it there first");
       }
       sign(channel);
       return channel;
@@ -335,8 +335,7 @@ final class Folder implements AutoCloseable {
       KEPT.add(channel); // closing it would take the lock from its holder
       throw held(
           path,
-          "is open in this process already, by this library in another class loader; close it there first"
-              + MEANWHILE);
+          "is open in this process already, by this library in another class loader; close it there first");
     } catch (Throwable e) {
       channel.close();
       throw e;
@@ -1259,7 +1258,10 @@ final class Folder implements AutoCloseable {
   }
 
   private static UncheckedIOException held(Path folder, String reason) {
-    return refused(folder, reason, Constructors.INDEX_LOCKED.get());
+    String message = folder + ": " + reason;
+    return Constructors.INDEX_LOCKED
+        .get()
+        .apply(message + MEANWHILE, new IOException(message)); // the cause is without advice
   }
 
   private static UncheckedIOException refused(

@@ -1077,7 +1077,7 @@ public final class Index implements AutoCloseable {
         long dropped = changes.get();
         if (folder != null && dropped > 0) {
           warn(
-              "KlIndex: %s is closed with %d changes that were not committed, and are lost; commit before, or build the index with commitOnClose(true)"
+              "KlIndex: %s is closed with %d changes that were not committed, and are lost"
                   .formatted(folder.path(), dropped));
         }
         Snapshot last = snapshot;
