@@ -13,6 +13,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -543,7 +544,7 @@ public final class Index implements AutoCloseable {
     }
     try {
       for (List<Part> group : groups) {
-        Merge merge = begin(group);
+        Merge merge = Objects.requireNonNull(begin(() -> group));
         try {
           end(merge, merge(merge));
         } finally {
@@ -553,15 +554,6 @@ public final class Index implements AutoCloseable {
       }
     } finally {
       lockAnyway(() -> groups.forEach(group -> group.forEach(part -> part.merging = false)));
-    }
-  }
-
-  private Merge begin(List<Part> group) {
-    lock(writer);
-    try {
-      return Merge.of(group, acquire());
-    } finally {
-      writer.unlock();
     }
   }
 
@@ -656,11 +648,21 @@ public final class Index implements AutoCloseable {
     publish(new Part[0], new LiveSegment[0], after, snapshot.size());
   }
 
-  /** Merges all that is due, one after the other, and holds the lock only before and after each. */
   private void mergeInBackground() {
+    mergeBeside(() -> {
+      List<Part> group = due(Long.MAX_VALUE, MergePolicy.GROUP);
+      if (group == null) {
+        mergeThread = null;
+      }
+      return group;
+    });
+  }
+
+  /** Merges group after group, and holds the lock only before and after each. One may fail, but not what it is done for. */
+  private void mergeBeside(Supplier<@Nullable List<Part>> next) {
     Merge merge = null;
     try {
-      for (merge = begin(); merge != null; merge = begin()) {
+      for (merge = begin(next); merge != null; merge = begin(next)) {
         try {
           end(merge, merge(merge));
         } finally {
@@ -673,12 +675,11 @@ public final class Index implements AutoCloseable {
     }
   }
 
-  private @Nullable Merge begin() {
+  private @Nullable Merge begin(Supplier<@Nullable List<Part>> next) {
     writer.lock();
     try {
-      List<Part> group = closed ? null : due(Long.MAX_VALUE, MergePolicy.GROUP);
+      List<Part> group = closed ? null : next.get();
       if (group == null) {
-        mergeThread = null;
         return null;
       }
       Merge merge = Merge.of(group, acquire());
@@ -703,7 +704,9 @@ public final class Index implements AutoCloseable {
 
   private void abandon(@Nullable Merge merge, Throwable e) {
     lockAnyway(() -> {
-      mergeThread = null;
+      if (Thread.currentThread() == mergeThread) {
+        mergeThread = null;
+      }
       if (merge != null) {
         for (Part part : merge.group()) {
           part.merging = false;
@@ -811,7 +814,15 @@ public final class Index implements AutoCloseable {
         checkOpen();
         open = null;
         openRows = FIRST_ROWS;
-        tryMerges(() -> policy.unwritten(parts, leastFailing()));
+      } finally {
+        writer.unlock();
+      }
+      mergeBeside(() -> unwritten(MergePolicy.SMALL_COMMIT, MergePolicy.MOST_COMMIT));
+      lock(writer);
+      try {
+        checkOpen();
+        open = null;
+        tryMerges(() -> unwritten(0, MergePolicy.SMALL_COMMIT));
         sortAll();
         taken = parts;
         state = acquire();
@@ -835,6 +846,10 @@ public final class Index implements AutoCloseable {
       committer.unlock();
       memory.reclaim();
     }
+  }
+
+  private @Nullable List<Part> unwritten(long least, long most) {
+    return policy.unwritten(parts, open, least, Math.min(most, leastFailing()));
   }
 
   /** Makes segments as others of those that were open, and could not be merged. */

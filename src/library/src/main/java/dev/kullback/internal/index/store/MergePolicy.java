@@ -18,8 +18,11 @@ final class MergePolicy {
   /** Terms (rows by dimensions) that the thread merges that added the last: 1 ms or so. */
   static final long SMALL = 1 << 16;
 
-  /** Terms of segments without a file that are merged before a commit, since each file waits for the disk: 20 ms or so. */
-  private static final long SMALL_COMMIT = 1 << 20;
+  /** Terms of segments without a file below which they are merged before a commit, since each file waits for the disk: 50 ms or so. */
+  static final long MOST_COMMIT = 1 << 20;
+
+  /** Terms below which changes wait for that, so that those that come meanwhile have no file of their own: 5 ms. */
+  static final long SMALL_COMMIT = 1 << 17;
 
   /** Logarithm to base 2 of the number of segments that are merged, and of the quotient of two orders of magnitude. */
   private static final int LOG_FACTOR = 3;
@@ -127,7 +130,7 @@ final class MergePolicy {
       Object key = all ? List.of(kind, number) : part;
       List<Part> group = groups.computeIfAbsent(key, k -> new ArrayList<>());
       group.add(part);
-      if (terms(group) > (MOST_ROWS - Integer.MAX_VALUE / 4) * dimension) {
+      if (terms(group) > MOST_ROWS / 2 * dimension) {
         full.put(kind, number + 1);
       }
     }
@@ -144,18 +147,18 @@ final class MergePolicy {
     return group.stream().mapToLong(part -> (long) part.live.live() * dimension).sum();
   }
 
-  /** Returns segments that a commit would write to many files, if they have less than {@code failing} terms. */
-  @Nullable List<Part> unwritten(Part[] parts, long failing) {
+  /** Returns segments that a commit would write to many files, but not the open one, if they have terms in [least, most). */
+  @Nullable List<Part> unwritten(Part[] parts, @Nullable Part open, long least, long most) {
     Map<Group, List<Part>> groups = new HashMap<>();
     for (Part part : parts) {
-      if (part.file == null && !part.merging) {
+      if (part.file == null && !part.merging && part != open) {
         groups.computeIfAbsent(Group.of(part.live, 0), key -> new ArrayList<>()).add(part);
       }
     }
     for (List<Part> group : groups.values()) {
       long terms = terms(group);
       boolean isWorthwhile = group.size() > 1 || group.getFirst().live.segment().isOpen();
-      if (isWorthwhile && terms <= SMALL_COMMIT && terms < failing) {
+      if (isWorthwhile && terms >= least && terms < most) {
         return group;
       }
     }

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.verify.AllocatedBytes;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -155,6 +157,26 @@ class IndexTest {
         }
       });
       assertThat(Content.of(index)).hasSize(3000 + 5 * LARGE);
+    }
+  }
+
+  /** A change of one row among a million copies what lies about it, not all bits of deleted rows, which are 125 kB. */
+  @Test
+  void smallChangesMakeLittleGarbage() {
+    try (Index index = Index.inMemory(1)) {
+      long[] ids = LongStream.range(0, 1_000_000).toArray();
+      index.add(ids, Content.batch(ids));
+      long[] bytes = new long[1000];
+      Random random = new Random(1);
+      for (int k = 0; k < bytes.length; k++) {
+        long[] id = {random.nextInt(ids.length)};
+        DiagonalBatch batch = Content.batch(k);
+        long before = AllocatedBytes.ofThread();
+        index.replace(id, batch);
+        bytes[k] = AllocatedBytes.ofThread() - before;
+      }
+      Arrays.sort(bytes);
+      assertThat(bytes[bytes.length / 2]).isLessThan(2000);
     }
   }
 
