@@ -923,7 +923,7 @@ public final class KlIndex implements AutoCloseable {
       deleted += part.segment().size() - part.live();
       heap += part.heapBytes();
       long bytes = part.segment().image().byteSize();
-      if (part.segment().image().isMapped()) {
+      if (part.segment().isMapped()) {
         mapped += bytes;
       } else {
         nativeBytes += bytes;

@@ -67,8 +67,10 @@ final class Deletions {
 
   /** Writes the words of so many rows. */
   void write(int rows, LongBuffer to) {
-    for (int word = 0; word < words(rows); word++) {
-      to.put(word(word));
+    int words = words(rows);
+    for (int word = 0; word < words; word += FAN) {
+      long[] leaf = branches[word >>> (2 * LOG)][(word >>> LOG) & MASK];
+      to.put(leaf, 0, Math.min(FAN, words - word));
     }
   }
 

@@ -610,7 +610,7 @@ final class Folder implements AutoCloseable {
     try {
       MemorySegment image = block.segment();
       boolean isAsWritten =
-          crc(head(image)) == file.head() && (image.isMapped() || crc(image) == file.crc());
+          crc(head(image)) == file.head() && (block.isMapped() || crc(image) == file.crc());
       if (!isAsWritten) { // also where the damage looks like another version
         throw changed(at);
       }
@@ -630,7 +630,7 @@ final class Folder implements AutoCloseable {
    * already, or cannot be mapped: searches go on reading it where it is.
    */
   @Nullable Segment mapped(SegmentFile file, Segment written) {
-    if (file.length() <= MOST_READ || written.block().segment().isMapped()) {
+    if (file.length() <= MOST_READ || written.isMapped()) {
       return null;
     }
     try {
@@ -996,7 +996,7 @@ final class Folder implements AutoCloseable {
     } else {
       name = whole(scratch.file().getFileName().toString());
       try {
-        files.force(scratch.file(), image);
+        segment.block().force(files, scratch.file());
       } catch (IOException e) {
         throw failed(scratch.file(), e);
       }

@@ -150,8 +150,21 @@ final class Memory implements AutoCloseable {
       this.memory = memory;
       this.arena = arena;
       this.whole = whole;
-      segment = whole.asSlice(0, bytes);
+      segment = plain(whole).asSlice(0, bytes);
       this.scratch = scratch;
+    }
+
+    /**
+     * Returns a mapped file as a segment of the class that memory without a file has: the VM compiles searches for the class that they meet, and would
+     * throw that code away at the first change of an index that was opened. A buffer of ints does not know that it is mapped (JDK 25); it is none of
+     * more than 2³¹ − 1 bytes.
+     */
+    private static MemorySegment plain(MemorySegment whole) {
+      return whole.isMapped()
+              && whole.byteSize() <= Integer.MAX_VALUE
+              && whole.byteSize() % Integer.BYTES == 0
+          ? MemorySegment.ofBuffer(whole.asByteBuffer().asIntBuffer())
+          : whole;
     }
 
     private Block cleared() {
@@ -161,6 +174,16 @@ final class Memory implements AutoCloseable {
 
     MemorySegment segment() {
       return segment;
+    }
+
+    /** Whether this is a file's. */
+    boolean isMapped() {
+      return whole.isMapped();
+    }
+
+    /** Makes durable what was put into the file that this is the memory of. */
+    void force(FileOperations files, Path file) throws IOException {
+      files.force(file, whole);
     }
 
     /** Returns the file that this is the memory of, if a commit is to name it yet. */

@@ -418,6 +418,11 @@ public final class Segment {
     return image;
   }
 
+  /** Whether the image is a mapped file. */
+  public boolean isMapped() {
+    return block.isMapped();
+  }
+
   /** The memory of the image. */
   Memory.Block block() {
     return block;

@@ -73,7 +73,7 @@ class FolderTest {
         index.verify();
         try (Snapshot state = index.acquire()) {
           for (LiveSegment part : state.segments()) { // small ones are read into memory
-            assertThat(part.segment().image().isMapped()).isEqualTo(part.segment().size() > 2);
+            assertThat(part.segment().isMapped()).isEqualTo(part.segment().size() > 2);
           }
         }
       }

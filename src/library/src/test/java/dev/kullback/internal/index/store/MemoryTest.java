@@ -53,7 +53,7 @@ class MemoryTest {
       Path file = Files.write(scratch.resolve("file"), new byte[] {1, 2, 3});
       try (FileChannel channel = FileChannel.open(file)) {
         Memory.Block mapped = memory.map(channel, FileChannel.MapMode.READ_ONLY, 3, null);
-        assertThat(mapped.segment().isMapped()).isTrue();
+        assertThat(mapped.isMapped()).isTrue();
         mapped.release();
         memory.reclaimSoon();
         while (mapped.segment().scope().isAlive()) { // until the thread has come, or time is up
@@ -64,6 +64,24 @@ class MemoryTest {
     }
     assertThat(Thread.getAllStackTraces().keySet())
         .noneMatch(thread -> thread.getName().equals("kullback-memory"));
+  }
+
+  /** Searches meet one class of memory, mapped or not: with two, the VM throws their code away when it meets the second. */
+  @Test
+  void mappedFilesAreOfTheClassOfOtherMemory() throws IOException {
+    try (Memory memory = new Memory()) {
+      Path file = Files.write(scratch.resolve("file"), new byte[8192]);
+      Memory.Block block = memory.allocate(8192);
+      try (FileChannel channel = FileChannel.open(file)) {
+        Memory.Block mapped = memory.map(channel, FileChannel.MapMode.READ_ONLY, 8192, null);
+        assertThat(mapped.isMapped()).isTrue();
+        assertThat(mapped.segment().getClass()).isEqualTo(block.segment().getClass());
+        assertThat(mapped.segment().byteSize()).isEqualTo(8192);
+        assertThat(mapped.segment().isReadOnly()).isTrue();
+        mapped.release();
+      }
+      block.release();
+    }
   }
 
   /** Small blocks serve again, empty, for blocks that are not much smaller; not too many are kept. */
