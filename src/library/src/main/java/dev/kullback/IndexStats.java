@@ -121,7 +121,7 @@ public final class IndexStats {
   /**
    * {@return the time of all searches together, of which several may have run at once; {@link #queries} were answered in it}
    *
-   * <p>Searches that failed, such as those that a timeout ended, count here and in {@link #survivors} and {@link #bytesRead}, but not in
+   * <p>Searches that failed, such as those that were interrupted, count here and in {@link #survivors} and {@link #bytesRead}, but not in
    * {@link #queries}. What gathered queries wait for each other is not in it; see {@link KlIndex.Builder#batchQueries}.
    */
   public Duration searchTime() {

@@ -4,7 +4,7 @@ import dev.kullback.internal.api.Constructors;
 import java.util.concurrent.CancellationException;
 
 /**
- * Thrown by a search that takes longer than {@link Query#timeout} allows; the message says which search and how long. What the search has
+ * Thrown by a search of a {@link KlEngine} that takes longer than {@link Query#timeout} allows, while one of a {@link KlIndex} returns what it has; the message says which search and how long. What the search has
  * computed is lost, and arrays that it writes to are incomplete. An interrupted search throws a {@link CancellationException} that is not of
  * this class.
  *

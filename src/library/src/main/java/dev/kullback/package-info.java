@@ -89,7 +89,7 @@
  *
  * A call that computes ends with a {@link java.util.concurrent.CancellationException} when its calling thread is
  * interrupted. The interrupt status stays set, the output is incomplete, and the helpers have ended their work on the
- * call. A search whose {@link Query#timeout} has passed ends in the same way, with a {@link SearchTimeoutException}, which is below
+ * call. A search of an engine whose {@link Query#timeout} has passed ends in the same way, with a {@link SearchTimeoutException}, which is below
  * that class and to be caught first. The status is checked before each tile, which in {@code pairwise} has at most {@code 64 × 2048}
  * entries, and every few milliseconds where there are no tiles. As often, calls, the making of a batch and its preparation yield the
  * carrier of a virtual thread. A yield may allocate, and it takes a permit of {@link java.util.concurrent.locks.LockSupport#unpark}

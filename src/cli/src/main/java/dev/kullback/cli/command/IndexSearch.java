@@ -13,6 +13,7 @@ import dev.kullback.cli.output.NeighborOutput;
 import dev.kullback.cli.output.OutputFile;
 import dev.kullback.cli.output.OutputFiles;
 import dev.kullback.cli.output.Outputs;
+import dev.kullback.cli.output.ProofOutput;
 import dev.kullback.cli.output.SparseOutput;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
@@ -23,7 +24,9 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -44,6 +47,8 @@ import picocli.CommandLine.Spec;
           + " Where those left out leave fewer, id -1 and value inf stand for none.",
       "With --radius all KL(q_i || p) <= R, by row, then id: the values to -o, [P], and their (i, id) to --indices,"
           + " [P,2]; or both to an -o that ends in .npz, as a CSR matrix for scipy.sparse.load_npz.",
+      "With --timeout or --approximate a row may lack some. Its values are exact all the same, and --proven tells how near"
+          + " the others can be.",
     },
     customSynopsis = {
       "kullback index query FOLDER -k K --mean Q.npy --std S.npy --indices I.npy -o V.npy [...]",
@@ -56,6 +61,7 @@ import picocli.CommandLine.Spec;
       "Examples:",
       "  kullback index query FOLDER -k 10 --mean Q.npy --std S.npy --indices I.npy -o V.npy",
       "  kullback index query FOLDER --radius 0.5 --mean Q.npy --std S.npy --exclude 7 -o near.npz",
+      "  kullback index query FOLDER -k 10 --mean Q.npy --std S.npy --indices I.npy -o V.npy --timeout 0.5 --proven P.npy",
     })
 final class IndexSearch implements Callable<Integer> {
   /** Terms (i, p, h) from which on a block of queries is worth a report. */
@@ -110,6 +116,29 @@ final class IndexSearch implements Callable<Integer> {
           "Leave out of each row an id of its own, [N], such as that under which q_i is in the index.")
   @Nullable Path excludedByRow;
 
+  @Option(
+      names = "--timeout",
+      order = PairCommand.FIRST,
+      paramLabel = "S",
+      description = "Stop searching after S seconds, and write what was found.")
+  @Nullable Double timeout;
+
+  @Option(
+      names = "--approximate",
+      order = PairCommand.FIRST,
+      paramLabel = "SHARE",
+      description =
+          "Compute the divergences of this share of the Gaussians at most, > 0 and <= 1, and of some K more in each row.")
+  @Nullable Double share;
+
+  @Option(
+      names = "--proven",
+      order = PairCommand.FIRST,
+      paramLabel = "P.npy",
+      description =
+          "Of each row, 1 if it is complete and else 0, and the number below which no other Gaussian's divergence is, float64, [N,2].")
+  @Nullable Path proven;
+
   @Mixin BatchOptions.Diagonal q;
 
   @Option(
@@ -135,6 +164,9 @@ final class IndexSearch implements Callable<Integer> {
     if (indices != null) {
       outputs.put("indices", indices);
     }
+    if (proven != null) {
+      outputs.put("proven", proven);
+    }
     List<Path> inputs = new ArrayList<>(BatchOptions.inputs(files, List.of()));
     Stream.ofNullable(excludedByRow).forEach(inputs::add);
     Input.limitStdin(0, inputs);
@@ -143,7 +175,7 @@ final class IndexSearch implements Callable<Integer> {
         Arena arena = Arena.ofShared();
         OutputFiles out = outputOptions.open(outputs.values())) {
       OutputFile values = out.get(0);
-      OutputFile ids = out.second();
+      OutputFile ids = indices == null ? null : out.second();
       Batch queries = Batch.loadOrNone(files, policyOptions.policy(), arena);
       long[] own = excludedByRow == null ? null : own(excludedByRow, queries);
       folder.describe(report, index);
@@ -153,12 +185,14 @@ final class IndexSearch implements Callable<Integer> {
           .put("reverse", reverse);
       queries.describe(report, "q");
       report.start();
-      Search search = new Search(index, queries, own);
+      OutputFile proofs = proven == null ? null : out.get(out.size() - 1);
+      Search search = new Search(index, queries, own, new ProofOutput(proofs, queries.size()));
       if (k != null && ids != null) {
         nearest(search, k, values, ids, report);
       } else if (radius != null) {
         within(search, radius, values, ids, report);
       }
+      search.proof().describe(report);
       IndexStats stats = index.stats();
       report.put("survivors", stats.survivors()).put("bytes_read", stats.bytesRead());
       out.commit();
@@ -180,6 +214,14 @@ final class IndexSearch implements Callable<Integer> {
     if (k != null && k < 1) {
       throw new UserError("-k is " + k + ": give at least 1");
     }
+    if (timeout != null && !(timeout > 0)) {
+      throw new UserError("--timeout is %s: give seconds, more than 0".formatted(timeout));
+    }
+    if (share != null && !(share > 0 && share <= 1)) {
+      throw new UserError(
+          "--approximate is %s: give a share of the Gaussians, more than 0 and at most 1"
+              .formatted(share));
+    }
     boolean npz = radius != null && Input.suffix(output).equals("npz");
     if (npz && indices != null) {
       throw new UserError(output, "holds the ids, too: leave out --indices");
@@ -195,7 +237,7 @@ final class IndexSearch implements Callable<Integer> {
   /** Checks the names of outputs; none may be in the index's folder. */
   private void check(Map<String, Path> outputs, boolean npz, List<Path> inputs) {
     for (Path name : outputs.values()) {
-      Outputs.check(name, npz ? "npz" : "npy", inputs);
+      Outputs.check(name, npz && name.equals(output) ? "npz" : "npy", inputs);
       Outputs.checkOutside(name, folder.path);
     }
   }
@@ -217,21 +259,25 @@ final class IndexSearch implements Callable<Integer> {
   }
 
   /** What is searched, for which queries; {@code own} has the id that each leaves out. */
-  private record Search(KlIndex index, Batch queries, long @Nullable [] own) {}
+  private record Search(KlIndex index, Batch queries, long @Nullable [] own, ProofOutput proof) {}
 
   private interface Take {
-    /** Takes what the queries from {@code first} on have found. */
-    void accept(int first, IndexNeighbors found);
+    /** Takes what the next queries have found. */
+    void accept(IndexNeighbors found);
   }
 
   /** Searches a block of queries at a time. */
   private void run(Search search, Query query, long entries, Take take) {
     Batch queries = search.queries();
     int block = blockRows(search, entries);
+    long begin = System.nanoTime();
     try (Progress progress = Terminal.of(spec).progress(queries.size())) {
       for (int from = 0, to; from < queries.size(); from = to) {
         to = Math.min(queries.size(), from + block);
-        take.accept(from, search.index().search(queries.gaussians(from, to), query));
+        Query its = limited(without(query, search.own(), from, to), begin);
+        IndexNeighbors found = search.index().search(queries.gaussians(from, to), its);
+        take.accept(found);
+        search.proof().add(found);
         progress.advance(to - from);
       }
     }
@@ -248,9 +294,29 @@ final class IndexSearch implements Callable<Integer> {
         Math.min(Math.min(most, held), worth), 1, Math.max(1, search.queries().size()));
   }
 
+  /** Leaves out of each row its own id. */
+  private static Query without(Query query, long @Nullable [] own, int from, int to) {
+    if (own == null) {
+      return query;
+    }
+    long[][] rows = new long[to - from][];
+    Arrays.setAll(rows, i -> new long[] {own[from + i]});
+    return query.excluding(rows);
+  }
+
+  /** Gives a query the time that is left. */
+  private Query limited(Query query, long begin) {
+    if (timeout == null) {
+      return query;
+    }
+    double nanos = 1e9 * timeout - (System.nanoTime() - begin);
+    return query.timeout(Duration.ofNanos(Math.max(1, (long) nanos)));
+  }
+
   private Query options(Query query) {
     Query directed = reverse ? query.reverse() : query;
-    return directed.excluding(excluded.stream().mapToLong(Long::longValue).toArray());
+    Query shared = share == null ? directed : directed.approximate(share);
+    return shared.excluding(excluded.stream().mapToLong(Long::longValue).toArray());
   }
 
   private void nearest(
@@ -258,10 +324,7 @@ final class IndexSearch implements Callable<Integer> {
     int rows = search.queries().size();
     long size = search.index().size();
     NeighborOutput out = NeighborOutput.ofIds(values, ids, rows, wanted);
-    // one more, as each may leave out one of its own
-    long most = Math.min(size, wanted + (search.own() == null ? 0L : 1L));
-    Query query = options(Query.nearest(Math.clamp(most, 1, Integer.MAX_VALUE - 8)));
-    run(search, query, most, (first, found) -> out.add(found, search.own(), first));
+    run(search, options(Query.nearest(wanted)), wanted, out::add);
     report.put("k", wanted);
     String what = "smallest %s: %d x %d of %d".formatted(formula(), rows, wanted, size);
     out.describe(report, what, search.queries().dimension());
@@ -279,7 +342,7 @@ final class IndexSearch implements Callable<Integer> {
           search,
           options(Query.within(most)),
           2 * size, // as the index gathers what it has found
-          (first, found) -> columns[0] = Math.max(columns[0], copy(search, first, found, out)));
+          found -> columns[0] = Math.max(columns[0], copy(found, out)));
       out.finish(columns[0]);
       String what =
           "%s <= %s: %d of %d x %d"
@@ -290,14 +353,11 @@ final class IndexSearch implements Callable<Integer> {
   }
 
   /** Appends rows; returns how many columns a matrix of these ids has. */
-  private long copy(Search search, int first, IndexNeighbors found, SparseOutput out) {
+  private long copy(IndexNeighbors found, SparseOutput out) {
     long columns = 0;
     for (int i = 0; i < found.size(); i++) {
       for (int r = 0; r < found.count(i); r++) {
         long id = found.id(i, r);
-        if (search.own() != null && search.own()[first + i] == id) {
-          continue;
-        }
         if (indices == null && (id < 0 || id == Long.MAX_VALUE)) {
           throw new UserError(
               output, "id %d cannot be a column of a matrix: give --indices".formatted(id));

@@ -5,7 +5,6 @@ import dev.kullback.Neighbors;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.terminal.Report;
 import java.lang.foreign.ValueLayout;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Writes lists of k neighbors a row to a file of values, [N,k], and one of indices or ids. A shorter list is filled up with entries that
@@ -68,21 +67,13 @@ public final class NeighborOutput {
     }
   }
 
-  /**
-   * Appends rows of an index.
-   *
-   * @param own the ids that rows leave out, from that at {@code first} on; or null, and they leave out none
-   */
-  public void add(IndexNeighbors found, long @Nullable [] own, int first) {
+  /** Appends rows of an index. */
+  public void add(IndexNeighbors found) {
     for (int i = 0; i < found.size(); i++) {
-      int left = k;
-      for (int r = 0; r < found.count(i) && left > 0; r++) {
-        if (own == null || found.id(i, r) != own[first + i]) {
-          put(found.id(i, r), found.value(i, r));
-          left--;
-        }
+      for (int r = 0; r < found.count(i); r++) {
+        put(found.id(i, r), found.value(i, r));
       }
-      fill(left);
+      fill(k - found.count(i));
     }
   }
 
@@ -138,7 +129,7 @@ public final class NeighborOutput {
   private void describeFilled(Report report) {
     if (filled > 0) {
       report.line(
-          "%d entries stand for none, with %s -1 and value inf: there are fewer than k",
+          "%d entries stand for none, with %s -1 and value inf, as fewer than k were found",
           filled, isLong ? "id" : "index");
     }
     report.put("filled", filled);

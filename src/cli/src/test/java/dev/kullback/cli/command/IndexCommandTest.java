@@ -193,6 +193,30 @@ class IndexCommandTest extends CommandFixture {
     assertThat(longs("i.npy", N, 4)).doesNotContain(7).contains(-2);
   }
 
+  /** A search that ends early says so, in the summary and row by row; one that does not proves each row up to its last value. */
+  @Test
+  void saysWhatIsProven() throws IOException {
+    create();
+    String query = "query FOLDER -k 3 --indices i.npy -o o.npy --proven x.npy" + Q;
+    assertThat(done(query + "--timeout 3600")).doesNotContain("not complete");
+    double[] values = values(read("o.npy", N, 3));
+    double[] proven = values(read("x.npy", N, 2));
+    for (int i = 0; i < N; i++) {
+      assertThat(proven[2 * i]).isEqualTo(1);
+      assertThat(proven[2 * i + 1]).isEqualTo(values[3 * i + 2]);
+    }
+    assertThat(done(query + "--timeout 1e-9"))
+        .contains(N + " of " + N + " rows are not complete", "at least 0");
+    assertThat(values(read("x.npy", N, 2))).containsOnly(0);
+    assertThat(longs("i.npy", N, 3)).containsOnly(-1);
+    done("query FOLDER --radius inf --indices i.npy -o o.npy --proven x.npy --approximate 1" + Q);
+    assertThat(values(read("x.npy", N, 2))[1]).isEqualTo(1 / 0.0);
+    done("query FOLDER --radius 1e-9 -o o.npz --proven x.npy" + Q);
+    assertThat(values(read("x.npy", N, 2))).startsWith(1, 1e-9);
+    assertRefused("query FOLDER -k 3 --indices i.npy -o o.npy --approximate 0" + Q, "at most 1");
+    assertRefused("query FOLDER -k 3 --indices i.npy -o o.npy --timeout 0" + Q, "more than 0");
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"", "--reverse-divergence"})
   void findsWhatWithinFinds(String options) throws IOException {
