@@ -156,6 +156,23 @@ class AllocationTest {
       long[] ids = new Random(6).longs(m).toArray();
       index.add(ids, DiagonalGaussians.ofStd(mean, std, d));
       check("index", () -> index.query(mean, d, std, d, 10, found, kl));
+      double[] proven = new double[1];
+      for (Query query :
+          List.of(
+              Query.nearest(10).reverse(),
+              Query.within(4).excluding(ids[9]).maxPairs(1000),
+              Query.nearest(10).filter(id -> id > 0).exact(),
+              Query.nearest(10).excluding(new long[][] {{ids[1], ids[2]}}),
+              Query.nearest(3).among(ids[3], ids[4], ids[5]),
+              Query.nearest(3).among(Arrays.copyOf(ids, 200)),
+              Query.nearest(10).approximate(0.01),
+              Query.nearest(10).timeout(Duration.ofHours(1)),
+              Query.within(1e9).timeout(Duration.ofHours(1)).maxPairs(m))) {
+        long[] most = new long[m];
+        float[] values = new float[m];
+        String what = "index " + query;
+        check(what, () -> index.query(mean, d, std, d, query, most, values, proven));
+      }
       index.remove(ids[0], ids[7]);
       index.replace(new long[] {ids[1]}, DiagonalGaussians.ofVariance(ones(d), ones(d), d));
       check("index that changed", () -> index.query(mean, 0, std, 0, 10, found, kl));
