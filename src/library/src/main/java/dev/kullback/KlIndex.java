@@ -792,7 +792,7 @@ public final class KlIndex implements AutoCloseable {
           "userData has %d bytes; a commit takes %d at most"
               .formatted(length, Index.MOST_USER_DATA));
     }
-    index.commit(userData.clone());
+    own().commit(userData.clone());
   }
 
   /**
@@ -801,7 +801,7 @@ public final class KlIndex implements AutoCloseable {
    * array is empty if there are none, and of an index in memory alone.
    */
   public byte[] userData() {
-    return index.userData().clone();
+    return own().userData().clone();
   }
 
   /**
@@ -814,7 +814,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws CancellationException if the calling thread is interrupted, likewise
    */
   public void compact() {
-    index.compact();
+    own().compact();
   }
 
   /**
@@ -831,7 +831,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws CancellationException if the calling thread is interrupted; the folder then has the last commit or this one
    */
   public void purge() {
-    index.purge();
+    own().purge();
   }
 
   /**

@@ -198,7 +198,12 @@ class IndexSearchTest {
     assertThatIllegalStateException()
         .isThrownBy(() -> reader.remove(ids[0]))
         .withMessageContaining("reader()");
-    assertThatIllegalStateException().isThrownBy(reader::commit).withMessageContaining("reader()");
+    for (Runnable change :
+        new Runnable[] {
+          reader::commit, () -> reader.commit(new byte[1]), reader::compact, reader::purge
+        }) {
+      assertThatIllegalStateException().isThrownBy(change::run).withMessageContaining("reader()");
+    }
     try (KlIndex again = reader.reader()) {
       reader.close();
       reader.close();
