@@ -212,8 +212,8 @@ public final class KlIndex implements AutoCloseable {
      * where the references do not fit the processor's cache. By default, each query has its own pass.
      *
      * <p>A query that comes while others are answered waits until these have their answers, or eight wait, but no longer than this; any other
-     * does not wait. Only searches of one query for the nearest, without a filter or an excluded id, and with the same k and direction, are
-     * gathered, and only where the index has not changed in between. Interruption, a timeout or a failure of one does not affect the
+     * does not wait. Only searches of one query for the nearest, without a filter, ids that count or not, and {@link Query#approximate}, and with the same k and
+     * direction, are gathered, and only where the index has not changed in between. Interruption, a timeout or a failure of one does not affect the
      * rest. A gathered {@link KlIndex#query} allocates.
      *
      * @param longestWait how long a query waits for other queries at most, not negative; some tenths of the time of a search

@@ -230,15 +230,22 @@ class EventsTest {
                   index.within(q, 2);
                   index.rank(q, candidates, 3);
                   index.query(mean, 0, std, 0, 4, new long[4], new float[4]);
+                  Query hurried = Query.nearest(2).timeout(Duration.ofNanos(1));
+                  index.search(q, hurried);
+                  index.query(mean, 0, std, 0, hurried, new long[4], new float[4], new double[1]);
                 });
         int passes = 2; // of 16 queries, or of half of them
         assertThat(
-                events.stream().map(e -> fields(e, "k", "radius", "queries", "passes").toString()))
+                events.stream()
+                    .map(e ->
+                        fields(e, "k", "radius", "queries", "passes", "incomplete").toString()))
             .containsExactly(
-                "[3, Infinity, 21, %d]".formatted(passes),
-                "[0, 2.0, 21, %d]".formatted(passes),
-                "[3, Infinity, 21, 0]",
-                "[4, Infinity, 1, 1]");
+                "[3, Infinity, 21, %d, 0]".formatted(passes),
+                "[0, 2.0, 21, %d, 0]".formatted(passes),
+                "[3, Infinity, 21, 0, 0]",
+                "[4, Infinity, 1, 1, 0]",
+                "[2, Infinity, 21, 0, 21]",
+                "[2, Infinity, 1, 0, 1]");
         IndexStats after = index.stats();
         assertThat(events.stream().mapToLong(e -> e.getLong("survivors")).sum())
             .isEqualTo(after.survivors() - before.survivors())

@@ -71,6 +71,7 @@ final class SearchCall implements Job.Task<Searcher> {
     final SharedLimits limits;
     final Ranking[] rankings;
     int done;
+    boolean hasSkipped;
 
     Group(int n) {
       limits = new SharedLimits(n);
@@ -244,18 +245,21 @@ final class SearchCall implements Job.Task<Searcher> {
       }
     }
     boolean isLast = true;
+    boolean hasSkipped;
     long from = panels * chunk / chunks;
     long to = panels * (chunk + 1) / chunks;
     if (chunks == 1) {
       searcher.scan(from, to, SharedLimits.NONE);
+      hasSkipped = searcher.hasSkipped();
     } else {
       Group all = shared(group);
       // what is to depend on the references alone must not on who is the first to tell
       searcher.scan(from, to, options.share() < 1 ? SharedLimits.NONE : all.limits);
       isLast = isLast(all, searcher);
+      hasSkipped = all.hasSkipped;
     }
     if (isLast) {
-      passes.incrementAndGet();
+      passes.addAndGet(hasSkipped ? 0 : 1);
       finish(group, searcher);
     }
   }
@@ -285,6 +289,7 @@ final class SearchCall implements Job.Task<Searcher> {
   private boolean isLast(Group group, Searcher searcher) {
     synchronized (group) {
       boolean last = ++group.done == chunks;
+      group.hasSkipped |= searcher.hasSkipped();
       for (int i = 0; i < searcher.queries(); i++) {
         Ranking own = searcher.ranking(i);
         Ranking all = group.rankings[i];

@@ -123,8 +123,10 @@ final class Searcher extends Worker {
 
   private boolean hasSkipped;
 
-  /** What the query of arrays has found. */
+  /** What the query of arrays has found, and how often it has gone through all panels. */
   final Found found = new Found();
+
+  int passes;
 
   /** Number of the segment whose panels are scanned. */
   private int number;
@@ -194,6 +196,11 @@ final class Searcher extends Worker {
     return isOver() && System.nanoTime() - end >= grace;
   }
 
+  /** Whether rows were not looked at, as the time was up. */
+  boolean hasSkipped() {
+    return hasSkipped;
+  }
+
   /** Whether no row is looked at any more, as the time is up. */
   private boolean skips() {
     hasSkipped |= isOver();
@@ -260,6 +267,7 @@ final class Searcher extends Worker {
     found.trim(MOST_KEPT);
     count = 0;
     decided = 0;
+    passes = 0;
     bytesScanned = 0;
     reset();
   }
@@ -303,6 +311,7 @@ final class Searcher extends Worker {
     int first = SearchCall.values(snapshot, options, named != null);
     if (named == null) {
       scanAll();
+      passes += hasSkipped ? 0 : 1;
     } else {
       values = first;
       start(ranking);
@@ -317,6 +326,7 @@ final class Searcher extends Worker {
       start(ranking);
       ranking.limit(found.limit(options, nearest));
       scanAll();
+      passes += hasSkipped ? 0 : 1;
       decide(0);
       found.add(ranking, options, nearest, all);
     }

@@ -317,7 +317,7 @@ public final class Searches implements AutoCloseable {
       calls.addSince(lead.started());
       if (event != null) {
         if (call == null) {
-          event.did(failed ? 0 : 1, lead.decided, lead.bytesRead());
+          event.did(lead.passes, lead.decided, lead.bytesRead());
           event.incomplete(failed || lead.found.isComplete ? 0 : 1);
         } else {
           did(event, call);
