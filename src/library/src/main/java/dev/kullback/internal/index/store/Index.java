@@ -470,7 +470,7 @@ public final class Index implements AutoCloseable {
       LiveSegment now = before[s].live;
       live[s] = Deletions.without(now, deleted);
       removed += now.live() - live[s].live();
-      isDue |= live[s] != now && MergePolicy.isEmptier(live[s]);
+      isDue |= live[s] != now && isFree(before[s]) && MergePolicy.isEmptier(live[s]);
       if (added != null && before[s] == grown) {
         size -= now.segment().size();
         live[s] = new LiveSegment(added, live[s].deleted(), live[s].live() + size);
@@ -491,6 +491,11 @@ public final class Index implements AutoCloseable {
       mergeDue();
     }
     return removed;
+  }
+
+  /** Whether nothing else is to become of a part. */
+  private boolean isFree(Part part) {
+    return part != open && !part.merging;
   }
 
   /** Gives some parts their new state, and publishes the state of all. Whatever may fail comes before the first change. */
