@@ -127,7 +127,7 @@ public final class BackgroundWarmUp {
       return asked.contains(group);
     }
 
-    /** Waits so long at most for groups, and for what reductions need. */
+    /** Waits so long at most for groups, and for what reductions need; without a limit, for {@link Long#MAX_VALUE}. */
     void await(Set<KernelGroup> groups, int dimension, long nanos) {
       EnumSet<KernelGroup> all = EnumSet.of(KernelGroup.SCANS);
       all.addAll(groups);
@@ -332,11 +332,14 @@ public final class BackgroundWarmUp {
     long start = System.nanoTime();
     try {
       while (!Collections.disjoint(groups, WANTED.keySet()) || groups.contains(tried)) {
-        long left = TimeUnit.NANOSECONDS.toMillis(nanos - (System.nanoTime() - start));
-        if (left <= 0) {
-          break;
+        long millis = 0; // for ever
+        if (nanos < Long.MAX_VALUE) {
+          millis = TimeUnit.NANOSECONDS.toMillis(nanos - (System.nanoTime() - start));
+          if (millis <= 0) {
+            break;
+          }
         }
-        BackgroundWarmUp.class.wait(left);
+        BackgroundWarmUp.class.wait(millis);
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
