@@ -94,9 +94,17 @@ public final class TileKernel implements BlockKernel<TileOperands> {
         Rung from = likely == null ? Rung.FLOAT : speculate(operands, likely);
         if (from != null) {
           climb(operands, from);
+        } else if (likely != Rung.FLOAT) {
+          countStored();
         }
       }
     }
+  }
+
+  /** Counts the entries of a tile that was stored by another form than float's. */
+  private void countStored() {
+    long entries = (long) tile.rows * tile.columns;
+    worker.countAgain(likely == Rung.DOUBLE ? entries : 0, likely == Rung.NEAR ? entries : 0);
   }
 
   /** Computes a tile whose first form is in double. */
@@ -145,18 +153,11 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     } else if (whole && !tile.isDiagonal) {
       if (rung == Rung.DOUBLE) {
         refinement(operands).compute(tile, 0, tile.rows);
-        Rung from = Epilogue.storeDouble(tile, floats, doubles);
-        if (from == null) {
-          worker.countAgain((long) tile.rows * tile.columns, 0);
-        }
-        return from;
+        return Epilogue.storeDouble(tile, floats, doubles);
       }
       stored =
           near != null
               && near.store(tile, operands.q(), operands.p(), floats, refinement(operands));
-      if (stored) {
-        worker.countAgain(0, (long) tile.rows * tile.columns);
-      }
     }
     return stored ? null : Rung.FLOAT;
   }
