@@ -36,6 +36,11 @@ class AllocationTest {
   static void everythingHasRun() {
     try (KlEngine engine = KlEngine.builder().build()) {
       engine.verify(Duration.ofMillis(1));
+      // waits for vectors until they are compiled, as verify does not
+      engine.warmUp(1, 10, 2);
+      engine.warmUp(1, 10, 32);
+      FullGaussians full = FullGaussians.ofScaleTril(new double[1], new double[] {1}, 1);
+      engine.warmUp(full, full);
       // The VM makes a text where it is first used, and all texts of a class on the thread that has
       // C2 compile the first of its methods. warmUp does not run those of KlEngine and of
       // DiagonalGaussians; the texts of the latter take 112 bytes, or 128 in JDK 25.
