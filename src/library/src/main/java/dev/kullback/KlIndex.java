@@ -13,6 +13,7 @@ import dev.kullback.internal.index.store.ReadBack;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.SearchOptions;
+import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -27,7 +28,8 @@ import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Diagonal Gaussians under ids, the references, which can be added, replaced and removed while any number of threads search them.
+ * Diagonal Gaussians under ids, the references, which can be added, replaced and removed while any number of threads search them by KL, or
+ * another {@link Divergence}.
  *
  * <pre>
  * try (KlIndex index = KlIndex.builder(64).open(folder)) {
@@ -39,7 +41,8 @@ import org.jspecify.annotations.Nullable;
  * </pre>
  *
  * <p><b>Results</b> are exact. {@link #nearest} finds, for each query x, the k smallest of {@code KL(x ‖ p)} in nats over the
- * references p, in the order of exact arithmetic and ties by the lower id. Ids and values are exactly those that
+ * references p, in the order of exact arithmetic and ties by the lower id. Wherever methods and pages write {@code KL(x ‖ p)}, an index of
+ * another {@linkplain Builder#divergence divergence} ranks by that of x and p instead. Ids and values are exactly those that
  * {@link KlEngine#search(Gaussians, Gaussians, Query)} with {@link Query#exact()} gives for one batch of the
  * same Gaussians in the order of their ids. They do not depend on the order of changes, on commits, or on the number of threads.
  * A search reads codes of 2 bytes for each dimension of a reference, or 8 bytes of {@code float}, which bound the divergence, and
@@ -76,6 +79,7 @@ public final class KlIndex implements AutoCloseable {
   private static final double[] NO_PROOF = {};
 
   private final Index index;
+  private final Divergence divergence;
   private final Searches searches;
   private final @Nullable Gathering gathering;
   private final boolean commitOnClose;
@@ -88,11 +92,19 @@ public final class KlIndex implements AutoCloseable {
   /** The options of the last {@link #query(float[], int, float[], int, int, long[], float[])}. */
   private volatile SearchOptions nearest = SearchOptions.FORWARD;
 
-  private KlIndex(Index index, Builder builder) {
+  private KlIndex(Index index, Divergence divergence, Builder builder) {
     this.index = index;
+    this.divergence = divergence;
     held = null;
     int threads = KlEngine.threads(builder.threads, builder.executor);
-    searches = new Searches(index.dimension(), threads, builder.executor, builder.backgroundWarmUp);
+    searches =
+        new Searches(
+            divergence.formula,
+            divergence.name(),
+            index.dimension(),
+            threads,
+            builder.executor,
+            builder.backgroundWarmUp);
     gathering =
         builder.longestWait == null
             ? null
@@ -103,10 +115,36 @@ public final class KlIndex implements AutoCloseable {
   /** A reader of an index, which takes over the use of the snapshot. */
   private KlIndex(KlIndex of, Snapshot held) {
     index = of.index;
+    divergence = of.divergence;
     searches = of.searches;
     gathering = of.gathering;
     commitOnClose = false;
     this.held = held;
+  }
+
+  /** Makes an index of one that was opened, whose manifest says the divergence; closes that if this fails. */
+  private static KlIndex of(Path folder, Index opened, Builder builder) {
+    try {
+      return new KlIndex(opened, divergence(folder, opened.divergence()), builder);
+    } catch (Throwable e) {
+      opened.close();
+      throw e;
+    }
+  }
+
+  private static Divergence divergence(Path folder, String name) {
+    try {
+      Divergence found = Divergence.of(name);
+      if (found.name().equals(name)) {
+        return found;
+      }
+    } catch (IllegalArgumentException e) {
+      // as of another name
+    }
+    String message =
+        "%s: is an index of the divergence %s, which this version of Kullback does not know; take the one that wrote it"
+            .formatted(folder, name);
+    throw new UncheckedIOException(message, new IOException(message));
   }
 
   /**
@@ -171,6 +209,7 @@ public final class KlIndex implements AutoCloseable {
    */
   public static final class Builder {
     private final int dimension;
+    private @Nullable Divergence divergence;
     private int threads; // 0: not set
     private @Nullable Executor executor;
     private @Nullable Duration longestWait;
@@ -180,6 +219,27 @@ public final class KlIndex implements AutoCloseable {
 
     private Builder(int dimension) {
       this.dimension = dimension;
+    }
+
+    /**
+     * Sets the divergence that the index ranks by. A new index ranks by {@link Divergence#KL} where this is not set, and one of a folder by
+     * what it was made for, which its manifest says.
+     *
+     * <p>An index of {@link Divergence#WASSERSTEIN_2} or {@link Divergence#SQUARED_WASSERSTEIN_2} takes Gaussians of {@link ScalePolicy#SEMIDEFINITE},
+     * whose σ may be 0. Searches by these two and by {@link Divergence#JEFFREYS} read codes, as those by KL do, and those by
+     * {@link Divergence#REVERSE_KL} floats. By any other divergence they compute the value of each
+     * reference, one after the other, which takes many times as long as {@link KlEngine#nearest(Gaussians, Gaussians, int)} with prepared references.
+     *
+     * @param divergence the divergence
+     * @return this builder
+     */
+    public Builder divergence(Divergence divergence) {
+      this.divergence = Objects.requireNonNull(divergence, "divergence");
+      return this;
+    }
+
+    private @Nullable String name() {
+      return divergence == null ? null : divergence.name();
     }
 
     /**
@@ -283,7 +343,8 @@ public final class KlIndex implements AutoCloseable {
       }
       checkUnused(refreshInterval != null, "refreshEvery", "an index in memory");
       checkUnused(commitOnClose, "commitOnClose", "an index in memory");
-      return new KlIndex(Index.inMemory(dimension), this);
+      Divergence ranked = Objects.requireNonNullElse(divergence, Divergence.KL);
+      return new KlIndex(Index.inMemory(dimension, ranked.name()), ranked, this);
     }
 
     /**
@@ -292,7 +353,7 @@ public final class KlIndex implements AutoCloseable {
      *
      * @param folder the folder of the index
      * @return the index, with what was committed
-     * @throws IllegalArgumentException if the folder is of an index of another dimension
+     * @throws IllegalArgumentException if the folder is of an index of another dimension, or of another divergence than was set
      * @throws IllegalStateException if {@link #refreshEvery} was set, which is of {@link #openReadOnly}
      * @throws IndexLockedException as of {@link KlIndex#open}
      * @throws CorruptIndexException as of {@link KlIndex#open}, or if the folder has no manifest, but files with the names of an index's
@@ -300,7 +361,8 @@ public final class KlIndex implements AutoCloseable {
      */
     public KlIndex open(Path folder) {
       checkUnused(refreshInterval != null, "refreshEvery", "an index that is changed here");
-      return new KlIndex(Index.open(Objects.requireNonNull(folder, "folder"), dimension), this);
+      Objects.requireNonNull(folder, "folder");
+      return of(folder, Index.open(folder, dimension, name()), this);
     }
 
     /**
@@ -308,7 +370,7 @@ public final class KlIndex implements AutoCloseable {
      *
      * @param folder the folder of an index
      * @return the index, with what was committed
-     * @throws IllegalArgumentException if the folder is of an index of another dimension
+     * @throws IllegalArgumentException if the folder is of an index of another dimension, or of another divergence than was set
      * @throws IllegalStateException if {@link #commitOnClose} was set, as there is nothing to commit
      * @throws CorruptIndexException as of {@link KlIndex#open}
      * @throws UncheckedIOException as of {@link KlIndex#open}
@@ -316,11 +378,12 @@ public final class KlIndex implements AutoCloseable {
     public KlIndex openReadOnly(Path folder) {
       Objects.requireNonNull(folder, "folder");
       checkUnused(commitOnClose, "commitOnClose", "an index that is only read");
-      Index index = Index.openReadOnly(folder, dimension);
+      Index index = Index.openReadOnly(folder, dimension, name());
+      KlIndex opened = of(folder, index, this);
       if (refreshInterval != null) {
         index.refreshEvery(refreshInterval);
       }
-      return new KlIndex(index, this);
+      return opened;
     }
   }
 
@@ -333,6 +396,11 @@ public final class KlIndex implements AutoCloseable {
   /** {@return the dimension D of all Gaussians of the index} */
   public int dimension() {
     return index.dimension();
+  }
+
+  /** {@return the divergence that the index ranks by} */
+  public Divergence divergence() {
+    return divergence;
   }
 
   /** {@return the number of references} */
@@ -522,7 +590,9 @@ public final class KlIndex implements AutoCloseable {
       throw new IllegalArgumentException(
           name + " is deterministic (std 0); an index takes Gaussians with std > 0");
     }
-    diagonal.checkDefinite(name);
+    if (divergence.formula.needsInverse()) {
+      diagonal.checkDefinite(name);
+    }
     return diagonal;
   }
 
@@ -732,17 +802,22 @@ public final class KlIndex implements AutoCloseable {
     return Arrays.copyOfRange(values, at, at + dimension());
   }
 
-  private static NeighborIds gathered(
+  private NeighborIds gathered(
       Gathering gathering, Snapshot state, float[] mean, float[] std, SearchOptions options) {
     DiagonalBatch query;
     try {
-      query = DiagonalGaussians.ofStd(mean, std, mean.length).batch;
+      query = diagonal(Gaussians.of(ScaleKind.STD, mean, std, mean.length, policy()), "query");
     } catch (InvalidGaussianException e) {
       // throws what a query that is not gathered does, which advises no policy
-      DiagonalBatch.ofSlot(mean.length, Scale.STD, false).fill(mean, 0, std, 0);
+      DiagonalBatch.ofSlot(mean.length, Scale.STD, false, policy() == ScalePolicy.SEMIDEFINITE)
+          .fill(mean, 0, std, 0);
       throw e;
     }
     return gathering.nearest(state, query, options, options.end());
+  }
+
+  private ScalePolicy policy() {
+    return divergence.formula.needsInverse() ? ScalePolicy.STRICT : ScalePolicy.SEMIDEFINITE;
   }
 
   private void checkRange(String name, int length, int at) {

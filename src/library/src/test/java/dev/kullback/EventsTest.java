@@ -217,7 +217,8 @@ class EventsTest {
   @Test
   void searchesOfAnIndex() throws Exception {
     for (int threads = 1; threads <= 2; threads++) {
-      try (KlIndex index = KlIndex.builder(D).threads(threads).build()) {
+      try (KlIndex index =
+          KlIndex.builder(D).divergence(Divergence.REVERSE_KL).threads(threads).build()) {
         index.add(LongStream.range(0, M).toArray(), p);
         IndexStats before = index.stats();
         long[][] candidates = new long[N][];
@@ -238,14 +239,15 @@ class EventsTest {
         assertThat(
                 events.stream()
                     .map(e ->
-                        fields(e, "k", "radius", "queries", "passes", "incomplete").toString()))
+                        fields(e, "divergence", "k", "radius", "queries", "passes", "incomplete")
+                            .toString()))
             .containsExactly(
-                "[3, Infinity, 21, %d, 0]".formatted(passes),
-                "[0, 2.0, 21, %d, 0]".formatted(passes),
-                "[3, Infinity, 21, 0, 0]",
-                "[4, Infinity, 1, 1, 0]",
-                "[2, Infinity, 21, 0, 21]",
-                "[2, Infinity, 1, 0, 1]");
+                "[reverse-kl, 3, Infinity, 21, %d, 0]".formatted(passes),
+                "[reverse-kl, 0, 2.0, 21, %d, 0]".formatted(passes),
+                "[reverse-kl, 3, Infinity, 21, 0, 0]",
+                "[reverse-kl, 4, Infinity, 1, 1, 0]",
+                "[reverse-kl, 2, Infinity, 21, 0, 21]",
+                "[reverse-kl, 2, Infinity, 1, 0, 1]");
         IndexStats after = index.stats();
         assertThat(events.stream().mapToLong(e -> e.getLong("survivors")).sum())
             .isEqualTo(after.survivors() - before.survivors())

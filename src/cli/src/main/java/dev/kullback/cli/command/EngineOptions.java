@@ -28,6 +28,13 @@ sealed class EngineOptions {
   @Spec(Spec.Target.MIXEE)
   CommandSpec spec;
 
+  /** All names of divergences, and what they are in. */
+  static final String NAMES =
+      "kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2, squared-wasserstein-2, renyi:ALPHA or"
+          + " chernoff:ALPHA";
+
+  static final String UNITS = "All but hellinger and those of Wasserstein are in nats.";
+
   /** The options of an engine of any divergence. */
   static final class WithDivergence extends EngineOptions {
     @Option(
@@ -35,9 +42,7 @@ sealed class EngineOptions {
         paramLabel = "NAME",
         defaultValue = "kl",
         converter = Name.class,
-        description =
-            "kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2, squared-wasserstein-2, renyi:ALPHA or"
-                + " chernoff:ALPHA in place of KL; default: kl. All but hellinger and those of Wasserstein are in nats.")
+        description = NAMES + " in place of KL; default: kl. " + UNITS)
     Divergence divergence;
 
     @Override
@@ -73,7 +78,11 @@ sealed class EngineOptions {
 
   /** Returns the divergence of q and p as summaries write it. */
   String formula(String q, String p) {
-    Divergence divergence = divergence();
+    return formula(divergence(), q, p);
+  }
+
+  /** Returns a divergence of q and p as summaries write it. */
+  static String formula(Divergence divergence, String q, String p) {
     if (divergence.equals(Divergence.KL)) {
       return "KL(%s||%s)".formatted(q, p);
     }

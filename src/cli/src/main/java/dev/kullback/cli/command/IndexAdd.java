@@ -1,6 +1,7 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.KlIndex;
+import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.batch.PolicyOptions;
@@ -62,8 +63,9 @@ final class IndexAdd implements Callable<Integer> {
     }
     Report report = new Report(spec);
     report.start();
-    IndexRows rows = IndexRows.of(q.files(), policyOptions.policy(), ids);
     try (KlIndex index = folder.open()) {
+      ScalePolicy policy = policyOptions.policy(index.divergence());
+      IndexRows rows = IndexRows.of(q.files(), policy, ids);
       folder.requireDimension(index, rows.files().mean(), rows.layout().dimension());
       if (!replace) {
         rows.requireNew(index);

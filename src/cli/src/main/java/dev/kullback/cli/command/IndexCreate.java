@@ -1,5 +1,6 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.Divergence;
 import dev.kullback.KlIndex;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.Layout;
@@ -36,6 +37,7 @@ import picocli.CommandLine.Spec;
       "Examples:",
       "  kullback index create FOLDER --mean Q.npy --std S.npy --ids J.npy",
       "  kullback index create FOLDER --dimension 64",
+      "  kullback index create FOLDER --divergence jeffreys --mean Q.npy --std S.npy",
     })
 final class IndexCreate implements Callable<Integer> {
   @Mixin IndexFolder folder;
@@ -63,6 +65,18 @@ final class IndexCreate implements Callable<Integer> {
   @Nullable Integer dimension;
 
   @Option(
+      names = "--divergence",
+      paramLabel = "NAME",
+      defaultValue = "kl",
+      converter = EngineOptions.Name.class,
+      description =
+          "What the index ranks by, for good: "
+              + EngineOptions.NAMES
+              + "; default: kl. "
+              + EngineOptions.UNITS)
+  Divergence divergence;
+
+  @Option(
       names = "--overwrite",
       description =
           "Replace the index in the folder, once the new one is complete; refused where the folder has other files.")
@@ -78,7 +92,7 @@ final class IndexCreate implements Callable<Integer> {
     IndexRows rows = rows();
     int d = rows == null ? dimension() : rows.layout().dimension();
     try (NewFolder made = new NewFolder(folder.path, overwrite)) {
-      try (KlIndex index = made.open(() -> folder.create(made.path(), d))) {
+      try (KlIndex index = made.open(() -> folder.create(made.path(), d, divergence))) {
         if (rows != null) {
           try (Progress progress = Terminal.of(spec).progress(rows.size())) {
             rows.addTo(index, false, progress);
@@ -90,8 +104,12 @@ final class IndexCreate implements Callable<Integer> {
       made.keep();
     }
     report.line(
-        "created %s: %d Gaussians of dimension %d, in %.3g s",
-        folder.path, rows == null ? 0 : rows.size(), d, report.seconds());
+        "created %s: %d Gaussians of dimension %d%s, in %.3g s",
+        folder.path,
+        rows == null ? 0 : rows.size(),
+        d,
+        divergence.equals(Divergence.KL) ? "" : ", by " + divergence,
+        report.seconds());
     if (rows != null) {
       Layout.describe(report, "q", List.of(rows.layout()));
     }
@@ -113,7 +131,7 @@ final class IndexCreate implements Callable<Integer> {
       throw new UserError(
           "give %s or --dimension, not both".formatted(mean == null ? "--moments" : "--mean"));
     }
-    return IndexRows.of(scales.files(mean), policyOptions.policy(), ids);
+    return IndexRows.of(scales.files(mean), policyOptions.policy(divergence), ids);
   }
 
   private int dimension() {

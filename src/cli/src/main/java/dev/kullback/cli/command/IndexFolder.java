@@ -2,6 +2,7 @@ package dev.kullback.cli.command;
 
 import static java.util.Objects.requireNonNull;
 
+import dev.kullback.Divergence;
 import dev.kullback.IndexLockedException;
 import dev.kullback.KlIndex;
 import dev.kullback.cli.output.OutputFailure;
@@ -42,8 +43,8 @@ final class IndexFolder {
   }
 
   /** Opens the index of a folder, or makes one. */
-  KlIndex create(Path place, int dimension) {
-    return read(() -> KlIndex.builder(dimension).open(place));
+  KlIndex create(Path place, int dimension, Divergence divergence) {
+    return read(() -> KlIndex.builder(dimension).divergence(divergence).open(place));
   }
 
   /** Reads the folder; what cannot be read is bad input. */
@@ -98,5 +99,6 @@ final class IndexFolder {
   /** Reports what the index holds. */
   void describe(Report report, KlIndex index) {
     report.put("folder", path).put("dimension", index.dimension()).put("size", index.size());
+    report.put("divergence", index.divergence().name());
   }
 }

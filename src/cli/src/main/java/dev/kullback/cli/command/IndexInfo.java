@@ -43,6 +43,7 @@ final class IndexInfo implements Callable<Integer> {
         folder.check(index);
       }
       report.line("dimension %d", index.dimension());
+      report.line("ranks by  %s", index.divergence());
       report.line("size      %d", index.size());
       report.line("deleted   %d", stats.deleted());
       long bytes = stats.mappedBytes() + stats.nativeBytes(); // small segments are read

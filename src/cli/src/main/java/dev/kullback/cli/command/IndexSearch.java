@@ -1,5 +1,6 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.Divergence;
 import dev.kullback.IndexNeighbors;
 import dev.kullback.IndexStats;
 import dev.kullback.KlIndex;
@@ -84,7 +85,7 @@ final class IndexSearch implements Callable<Integer> {
       order = PairCommand.FIRST,
       paramLabel = "R",
       converter = Within.Radius.class,
-      description = "Or all within this, in nats, >= 0; inf for all.")
+      description = "Or all within this, >= 0, in the unit of the values; inf for all.")
   @Nullable Double radius;
 
   @Option(
@@ -97,7 +98,7 @@ final class IndexSearch implements Callable<Integer> {
   @Option(
       names = "--reverse-divergence",
       order = PairCommand.FIRST,
-      description = "By KL(p || q_i) instead.")
+      description = "By KL(p || q_i) instead, or what the index ranks by of p and q_i.")
   boolean reverse;
 
   @Option(
@@ -145,7 +146,7 @@ final class IndexSearch implements Callable<Integer> {
       names = {"-o", "--output"},
       paramLabel = "OUT.npy",
       required = true,
-      description = "The values, in nats, float64.")
+      description = "The values, float64: KL in nats, or what the index ranks by.")
   Path output;
 
   @Mixin OutputOptions outputOptions;
@@ -176,7 +177,7 @@ final class IndexSearch implements Callable<Integer> {
         OutputFiles out = outputOptions.open(outputs.values())) {
       OutputFile values = out.get(0);
       OutputFile ids = indices == null ? null : out.second();
-      Batch queries = Batch.loadOrNone(files, policyOptions.policy(), arena);
+      Batch queries = Batch.loadOrNone(files, policyOptions.policy(index.divergence()), arena);
       long[] own = excludedByRow == null ? null : own(excludedByRow, queries);
       folder.describe(report, index);
       report
@@ -326,7 +327,7 @@ final class IndexSearch implements Callable<Integer> {
     NeighborOutput out = NeighborOutput.ofIds(values, ids, rows, wanted);
     run(search, options(Query.nearest(wanted)), wanted, out::add);
     report.put("k", wanted);
-    String what = "smallest %s: %d x %d of %d".formatted(formula(), rows, wanted, size);
+    String what = "smallest %s: %d x %d of %d".formatted(formula(search), rows, wanted, size);
     out.describe(report, what, search.queries().dimension());
   }
 
@@ -346,7 +347,7 @@ final class IndexSearch implements Callable<Integer> {
       out.finish(columns[0]);
       String what =
           "%s <= %s: %d of %d x %d"
-              .formatted(formula(), Text.number(most), out.stats().count(), rows, size);
+              .formatted(formula(search), Text.number(most), out.stats().count(), rows, size);
       report.put("radius", most);
       out.stats().describe(report, what, search.queries().dimension(), element);
     }
@@ -370,7 +371,10 @@ final class IndexSearch implements Callable<Integer> {
     return columns;
   }
 
-  private String formula() {
-    return reverse ? "KL(p||q_i)" : "KL(q_i||p)";
+  private String formula(Search search) {
+    Divergence divergence = search.index().divergence();
+    return reverse
+        ? EngineOptions.formula(divergence, "p", "q_i")
+        : EngineOptions.formula(divergence, "q_i", "p");
   }
 }

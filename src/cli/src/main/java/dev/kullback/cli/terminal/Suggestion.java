@@ -47,7 +47,8 @@ public final class Suggestion {
           "--packed-tril", DIAGONAL,
           "--packed-scale-tril", DIAGONAL,
           "--precision-cholesky", DIAGONAL,
-          "--divergence", "an index ranks by KL; topk ranks by other divergences");
+          "--divergence",
+              "an index ranks by what it was made for: index create takes it, and index info tells it");
 
   private Suggestion() {}
 

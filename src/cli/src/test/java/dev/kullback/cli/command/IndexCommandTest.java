@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.DiagonalGaussians;
+import dev.kullback.Divergence;
 import dev.kullback.KlIndex;
 import dev.kullback.cli.Main;
 import dev.kullback.cli.npy.Npy;
@@ -151,6 +152,52 @@ class IndexCommandTest extends CommandFixture {
         topk("-k " + k + Q + "--p-mean p.npy --p-std t.npy " + same, j -> IDS[(int) j], N, k);
     assertThat(longs("i.npy", N, k)).containsExactly(want);
     assertSameValues("o.npy", "wantv.npy");
+  }
+
+  /** By what it was made for, of which standard deviations may be 0 by a Wasserstein distance alone. */
+  @ParameterizedTest
+  @CsvSource({
+    "jeffreys, 'jeffreys(q_i, p)'",
+    "reverse-kl, KL(p||q_i)",
+    "SQUARED_WASSERSTEIN_2, 'squared-wasserstein-2(q_i, p)'",
+    "renyi:0.5, 'renyi:0.5(q_i, p)'"
+  })
+  void ranksByAnotherDivergence(String name, String formula) throws IOException {
+    String divergence = Divergence.of(name).name();
+    assertThat(done("create FOLDER --ids j.npy --divergence " + name + P))
+        .contains("5 Gaussians of dimension 6, by " + divergence + ", in ");
+    assertThat(done("info FOLDER --check"))
+        .contains("ranks by  " + divergence + System.lineSeparator());
+    assertThat(facts("info FOLDER --json").get("divergence")).isEqualTo(divergence);
+    for (String options : List.of("", " --reverse-divergence")) {
+      String out = done("query FOLDER -k 3" + options + Q + " --indices i.npy -o o.npy");
+      assertThat(out).contains(options.isEmpty() ? "smallest " + formula + ": 7 x 3" : "smallest ");
+      String same = "-k 3 --divergence " + name + options + Q + "--p-mean p.npy --p-std t.npy ";
+      assertThat(longs("i.npy", N, 3)).containsExactly(topk(same, j -> IDS[(int) j], N, 3));
+      assertSameValues("o.npy", "wantv.npy");
+    }
+    assertRefused("create FOLDER --dimension 6", "index: holds an index already");
+    save("z.npy", "<f4", 1, new double[D]);
+    ids("one.npy", 99);
+    String zero = " --ids one.npy --mean z.npy --std z.npy";
+    if (divergence.endsWith("wasserstein-2")) {
+      done("add FOLDER" + zero);
+      done("query FOLDER -k 6 --mean z.npy --std z.npy --indices i.npy -o o.npy");
+      assertThat(longs("i.npy", 1, 6)).startsWith(99);
+    } else {
+      assertRefused("add FOLDER" + zero, "z.npy: row 0, column 0: std is 0");
+    }
+  }
+
+  /** An empty index has its divergence, too. */
+  @Test
+  void anEmptyIndexOfAnotherDivergenceIsKept() throws IOException {
+    done("create FOLDER --dimension 6 --divergence hellinger");
+    assertRefused(
+        "create FOLDER" + P, " is an index of the divergence hellinger, not kl; open it with");
+    done("create FOLDER --divergence hellinger" + P);
+    assertThat(done("info FOLDER")).contains("ranks by  hellinger", "size      5");
+    assertUserError(line("create FOLDER2 --dimension 6 --divergence w2"), "did you mean");
   }
 
   @Test
@@ -435,7 +482,8 @@ class IndexCommandTest extends CommandFixture {
     NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {2}, 7, 8);
     done("remove FOLDER --ids gone.npy");
     assertThat(done("info FOLDER"))
-        .matches("dimension 6\\Rsize      4\\Rdeleted   1\\Rsegments  1, \\S+ MB\\R");
+        .matches(
+            "dimension 6\\Rranks by  kl\\Rsize      4\\Rdeleted   1\\Rsegments  1, \\S+ MB\\R");
     assertThat(done("info FOLDER --check"))
         .matches("(?s)dimension 6\\R.*\\Rchecked   in \\S+ s: every checksum is right\\R");
     assertRefused("info FOLDER --quiet", "--quiet would leave nothing");

@@ -111,12 +111,13 @@ public final class Kernels {
   }
 
   /** Makes the kernels of a worker that searches an index, perhaps where there is no module of vectors; it scans rows to sort only. */
-  public static Kernels ofIndex(Worker worker, Pair pair, BackgroundWarmUp.@Nullable User user) {
+  public static Kernels ofIndex(
+      Formula formula, Worker worker, Pair pair, BackgroundWarmUp.@Nullable User user) {
     Predicate<KernelGroup> vectors =
         user != null
             ? g -> g.isCompiled() && Platform.mayHaveVectors(true)
             : _ -> Platform.mayHaveVectors(false);
-    return new Kernels(Kl.FORWARD, vectors, user, null, worker, pair, LANES);
+    return new Kernels(formula, vectors, user, null, worker, pair, LANES);
   }
 
   /** Chooses the row of the divergence of q and p, and has its vectors compiled; of the reverse of KL, for roles exchanged by the call. */

@@ -21,6 +21,9 @@ import org.jspecify.annotations.Nullable;
 public final class IndexSearchEvent extends Event {
   private static final IndexSearchEvent PROBE = new IndexSearchEvent();
 
+  @Label("Divergence")
+  String divergence = "";
+
   @Label("k")
   int k;
 
@@ -90,9 +93,17 @@ public final class IndexSearchEvent extends Event {
    *
    * @param queries that were answered
    */
-  public void end(int k, double radius, int queries, int threads, boolean cold, boolean failed) {
+  public void end(
+      String divergence,
+      int k,
+      double radius,
+      int queries,
+      int threads,
+      boolean cold,
+      boolean failed) {
     end();
     if (shouldCommit()) {
+      this.divergence = divergence;
       this.k = k;
       this.radius = radius;
       this.queries = queries;

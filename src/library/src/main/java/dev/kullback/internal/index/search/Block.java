@@ -42,6 +42,9 @@ final class Block {
     firstPanel = first;
     panels = count;
     rows = Math.min(from.size() - firstRow(), count * PanelScan.LANES);
+    if (!from.hasPanels()) {
+      return;
+    }
     if (logDet.length < rows) {
       int length = mostPanels(from) * PanelScan.LANES;
       logDet = new double[length];

@@ -86,8 +86,12 @@ public final class Gathering {
         mean = Elements.of((float[]) joined(new float[n], d, DiagonalBatch::mean32), "mean");
         scale = Elements.of((float[]) joined(new float[n], d, DiagonalBatch::scale32), "scale");
       }
+      ScalePolicy policy =
+          queries.stream().anyMatch(DiagonalBatch::isSingular)
+              ? ScalePolicy.SEMIDEFINITE
+              : ScalePolicy.STRICT;
       return DiagonalBatch.of(
-          mean.owned(), scale.owned(), d, first.kind(), ScalePolicy.STRICT, RangeCheck.PLAIN);
+          mean.owned(), scale.owned(), d, first.kind(), policy, RangeCheck.PLAIN);
     }
 
     private Object joined(Object to, int length, Function<DiagonalBatch, Object> values) {

@@ -1,6 +1,7 @@
 package dev.kullback.internal.index.search;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.index.store.Codes;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.rows.Ranking;
@@ -20,7 +21,7 @@ final class Query {
   private static final int MOST_SKIP = 1 << 20;
 
   final Bounds bounds = new Bounds();
-  final CodedQuery coded = new CodedQuery();
+  final CodedQuery coded;
   final DoubleBounds sums = new DoubleBounds();
   final Ranking ranking;
   private @Nullable DiagonalBatch batch;
@@ -37,8 +38,9 @@ final class Query {
   private int skip;
   private int nextSkip;
 
-  Query(Ranking ranking) {
+  Query(Formula formula, Ranking ranking) {
     this.ranking = ranking;
+    coded = CodedQuery.of(formula, bounds);
   }
 
   /** Begins a query, all but its ranking. */
@@ -57,7 +59,10 @@ final class Query {
   /** Prepares for a segment's codes; returns false if they cannot be read for this query. */
   boolean enter(Segment segment) {
     Codes codes = segment.codes();
-    isCoded = codes != null && !bounds.reverse && coded.set(batch(), row, segment, codes);
+    isCoded =
+        codes != null
+            && !(segment.hasPanels() && bounds.reverse)
+            && coded.set(batch(), row, segment, codes);
     return isCoded;
   }
 

@@ -1,6 +1,7 @@
 package dev.kullback.internal.index.search;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.index.store.Segment;
@@ -16,6 +17,7 @@ import java.util.List;
  */
 final class References extends Source {
   private final Searcher searcher;
+  private final Formula formula;
   final Pair pair;
 
   /** Slots of each kind and precision. */
@@ -23,7 +25,9 @@ final class References extends Source {
 
   private Snapshot snapshot = Snapshot.EMPTY;
   private DoubleBounds sums = new DoubleBounds();
-  private boolean reverse;
+
+  /** Whether {@link #sums} bounds the divergences that are asked for. */
+  private boolean hasSums;
 
   /** Bytes that were read in this call. */
   long bytesRead;
@@ -36,9 +40,10 @@ final class References extends Source {
     final long[] places = {NONE, NONE};
     int last;
 
-    Slots(Segment like) {
+    Slots(Segment like, boolean takesZero) {
       Arrays.setAll(
-          batches, s -> DiagonalBatch.ofSlot(like.dimension(), like.kind(), like.isDouble()));
+          batches,
+          s -> DiagonalBatch.ofSlot(like.dimension(), like.kind(), like.isDouble(), takesZero));
     }
 
     boolean fit(Segment segment) {
@@ -46,20 +51,21 @@ final class References extends Source {
     }
   }
 
-  References(Searcher searcher) {
-    this(searcher, new Pair(Kl.FORWARD, searcher));
+  References(Searcher searcher, Formula formula) {
+    this(searcher, formula, new Pair(formula, searcher));
   }
 
-  private References(Searcher searcher, Pair pair) {
+  private References(Searcher searcher, Formula formula, Pair pair) {
     super(pair);
     this.searcher = searcher;
+    this.formula = formula;
     this.pair = pair;
   }
 
   /** Reads references of a snapshot from now on. */
   void use(Snapshot from, boolean reverse) {
     snapshot = from;
-    this.reverse = reverse;
+    hasSums = formula.forward() instanceof Kl && !formula.isExchanged(reverse);
     turn(reverse);
     for (int k = 0; k < slots.size(); k++) { // an iterator would be allocated
       Arrays.fill(slots.get(k).places, Slots.NONE);
@@ -117,7 +123,7 @@ final class References extends Source {
   /** {@inheritDoc} {@link DoubleBounds} gives the first ones, if it can. */
   @Override
   protected void bound(long place, boolean isFirst) {
-    if (isFirst && !reverse && sums.of(batch(place))) {
+    if (isFirst && hasSums && sums.of(batch(place))) {
       lower = sums.lower;
       upper = sums.upper;
     } else {
@@ -150,7 +156,7 @@ final class References extends Source {
         return slots.get(k);
       }
     }
-    Slots made = new Slots(segment);
+    Slots made = new Slots(segment, !formula.needsInverse());
     slots.add(made);
     return made;
   }

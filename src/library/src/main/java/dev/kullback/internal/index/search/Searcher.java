@@ -3,6 +3,7 @@ package dev.kullback.internal.index.search;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.index.store.Codes;
 import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Segment;
@@ -73,7 +74,8 @@ final class Searcher extends Worker {
 
   private static final long LEAST_GRACE = 1_000_000;
 
-  private final References references = new References(this);
+  private final References references;
+  private final Formula formula;
   private final Kernels kernels;
   private final KeySort sorting;
   private final Block block = new Block();
@@ -137,11 +139,13 @@ final class Searcher extends Worker {
   /** Bytes of codes and panels that were read in this call. */
   private long bytesScanned;
 
-  Searcher(int dimension, BackgroundWarmUp.@Nullable User user) {
-    kernels = Kernels.ofIndex(this, references.pair, user);
+  Searcher(Formula formula, int dimension, BackgroundWarmUp.@Nullable User user) {
+    this.formula = formula;
+    references = new References(this, formula);
+    kernels = Kernels.ofIndex(formula, this, references.pair, user);
     sorting = new KeySort(kernels.scan(), this::look);
-    querySlot = DiagonalBatch.ofSlot(dimension, Scale.STD, false);
-    Arrays.setAll(queries, i -> new Query(new Ranking(sorting)));
+    querySlot = DiagonalBatch.ofSlot(dimension, Scale.STD, false, !formula.needsInverse());
+    Arrays.setAll(queries, i -> new Query(formula, new Ranking(sorting)));
   }
 
   // --- queries
@@ -211,9 +215,14 @@ final class Searcher extends Worker {
   void ask(DiagonalBatch batch, int first, int n) {
     count = n;
     for (int i = 0; i < n; i++) {
-      queries[i].start(batch, first + i, options.reverse());
+      queries[i].start(batch, first + i, isExchanged());
       start(queries[i].ranking);
     }
+  }
+
+  /** Whether the divergences are those of {@link Formula#forward} with the roles exchanged. */
+  private boolean isExchanged() {
+    return formula.isExchanged(options.reverse());
   }
 
   /** Takes a query of floats. */
@@ -322,7 +331,7 @@ final class Searcher extends Worker {
     found.set(ranking, options, nearest, all);
     if (!found.isComplete && !isOver() && SearchCall.hasSecond(options, first)) {
       start(snapshot, options, Integer.MAX_VALUE, 1, end);
-      query.start(query.batch(), query.row, options.reverse());
+      query.start(query.batch(), query.row, isExchanged());
       start(ranking);
       ranking.limit(found.limit(options, nearest));
       scanAll();
@@ -336,9 +345,10 @@ final class Searcher extends Worker {
   static boolean readsCodes(Snapshot snapshot, SearchOptions options) {
     boolean areCoded = false;
     for (LiveSegment part : snapshot.segments()) {
-      areCoded |= part.segment().codes() != null;
+      Segment segment = part.segment();
+      areCoded |= segment.codes() != null && !(segment.hasPanels() && options.reverse());
     }
-    return areCoded && !options.reverse();
+    return areCoded;
   }
 
   /** Scans the panels [from, to) of all segments, in their order. */
@@ -379,7 +389,9 @@ final class Searcher extends Worker {
     Segment segment = segment();
     boolean areCoded = true;
     for (int i = 0; i < count; i++) {
-      queries[i].bounds.order(segment);
+      if (segment.hasPanels()) {
+        queries[i].bounds.order(segment);
+      }
       queries[i].ranking.limit(limits.get(i));
       areCoded &= queries[i].enter(segment);
     }
@@ -400,7 +412,7 @@ final class Searcher extends Worker {
             load(p, n);
             isLoaded = true;
           }
-          scanFloats(query);
+          scanBlock(query);
         }
         limits.put(i, query.ranking.limit());
       }
@@ -449,7 +461,7 @@ final class Searcher extends Worker {
   }
 
   private void sample(Query query, int begin, int n) {
-    query.coded.limit(Double.POSITIVE_INFINITY, query.bounds);
+    query.coded.limit(Double.POSITIVE_INFINITY);
     sumCodes(query, begin / 2, n / 2);
     int first = begin * LANES;
     int rows = Math.min(segment().size() - first, n * LANES);
@@ -506,11 +518,10 @@ final class Searcher extends Worker {
   /** Collects the rows of a sample that the sums of codes leave; returns their number, or −1 if they are too many. */
   private int collectLeft(Query query, int first, int rows) {
     Codes codes = query.coded.codes();
-    int room = makeRoomForLeft(isApproximate() ? rows : rows / FEW_OF_SAMPLE);
+    int room = makeRoomForLeft(keepsAllLeft() ? rows : rows / FEW_OF_SAMPLE);
     int lefts = 0;
     for (int r = 0; r < rows; r++) {
-      double least =
-          query.coded.lower(sum[r], codes.slack(first + r), codes.logs(first + r), query.bounds);
+      double least = query.coded.lower(sum[r], codes.slack(first + r), codes.logs(first + r));
       if (least <= query.ranking.reach()) {
         if (lefts == room) {
           return -1;
@@ -526,10 +537,10 @@ final class Searcher extends Worker {
    * scanned then, exclude more in the time.
    */
   private boolean scanCodes(Query query, int first, int n) {
-    query.coded.limit(query.ranking.reach(), query.bounds);
+    query.coded.limit(query.ranking.reach());
     int keeps = sumCodes(query, first / 2, Math.ceilDiv(n, 2));
     int rows = Math.min(segment().size() - first * LANES, n * LANES);
-    int room = makeRoomForLeft(isApproximate() ? rows : rows / FEW);
+    int room = makeRoomForLeft(keepsAllLeft() ? rows : rows / FEW);
     int lefts = 0;
     for (int s = 0; s < keeps; s++) {
       int end = Math.min(rows, (kept[s] + 1) * CODED);
@@ -543,7 +554,9 @@ final class Searcher extends Worker {
         }
       }
     }
-    query.codesLeft(lefts, rows);
+    if (segment().hasPanels()) {
+      query.codesLeft(lefts, rows);
+    }
     for (int s = 0; s < lefts; s++) {
       offerCoded(query, first * LANES + left[s], sum[left[s]]);
     }
@@ -573,7 +586,7 @@ final class Searcher extends Worker {
   /** Offers a row that the sum of its codes leaves. */
   private void offerCoded(Query query, int row, float s) {
     Codes codes = query.coded.codes();
-    double low = query.coded.lower(s, codes.slack(row), codes.logs(row), query.bounds);
+    double low = query.coded.lower(s, codes.slack(row), codes.logs(row));
     if (low <= query.ranking.reach() && counts(query, row)) {
       query.ranking.offerUnbounded(place(row), low);
       makeFewer(query);
@@ -600,7 +613,35 @@ final class Searcher extends Worker {
 
   private void load(int panel, int n) {
     block.load(segment(), panel, n);
-    bytesScanned += n * segment().panelBytes();
+    bytesScanned += segment().hasPanels() ? n * segment().panelBytes() : 0;
+  }
+
+  private void scanBlock(Query query) {
+    if (segment().hasPanels()) {
+      scanFloats(query);
+    } else {
+      scanValues(query);
+    }
+  }
+
+  /** Whether rows that codes leave are all offered: there are no floats to exclude more, or no values are computed yet. */
+  private boolean keepsAllLeft() {
+    return isApproximate() || !segment().hasPanels();
+  }
+
+  /** Offers all rows of the block, by their values, if these may be computed. */
+  private void scanValues(Query query) {
+    References source = references.of(query);
+    for (int row = block.firstRow(); row < block.firstRow() + block.rows; row++) {
+      if (counts(query, row)) {
+        if (isApproximate()) {
+          query.ranking.offerUnbounded(place(row), 0);
+        } else {
+          query.ranking.offerBounded(source, place(row));
+        }
+        makeFewer(query);
+      }
+    }
   }
 
   private void scanPanels(Query query, int begin, int n) {
@@ -608,7 +649,7 @@ final class Searcher extends Worker {
     for (int p = begin; p < begin + n; p += step) {
       checkInterrupt();
       load(p, Math.min(step, begin + n - p));
-      scanFloats(query);
+      scanBlock(query);
     }
   }
 
@@ -626,7 +667,7 @@ final class Searcher extends Worker {
               .panels(segment().dimension())
               .sums(
                   query.bounds.query,
-                  options.reverse(),
+                  isExchanged(),
                   segment().dimension(),
                   segment().image(),
                   segment().panelAt(block.firstPanel + p),

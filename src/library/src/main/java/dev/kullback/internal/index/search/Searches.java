@@ -5,6 +5,7 @@ import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Segment;
@@ -44,6 +45,7 @@ public final class Searches implements AutoCloseable {
   /** Takes no proof. */
   private static final double[] NO_PROOF = {};
 
+  private final String name;
   private final Crew<Searcher> crew;
 
   /** The share in the thread that has vectors compiled; null for none. */
@@ -57,7 +59,7 @@ public final class Searches implements AutoCloseable {
   private final LongAdder bytesRead = new LongAdder();
 
   /**
-   * Searches among Gaussians of one dimension, in which a call has {@code threads} threads.
+   * Searches by KL among Gaussians of one dimension, in which a call has {@code threads} threads.
    *
    * @param executor where helpers run; null for threads of its own, if there are to be any
    */
@@ -67,10 +69,30 @@ public final class Searches implements AutoCloseable {
 
   /** The same, whether vectors are left to the thread in the background, or used from the first search on. */
   public Searches(int dimension, int threads, @Nullable Executor executor, boolean deferred) {
-    user = deferred ? BackgroundWarmUp.join(Kl.FORWARD, threads) : null;
+    this(Kl.FORWARD, "kl", dimension, threads, executor, deferred);
+  }
+
+  /**
+   * The same by another divergence.
+   *
+   * @param name of the divergence in events
+   */
+  public Searches(
+      Formula formula,
+      String name,
+      int dimension,
+      int threads,
+      @Nullable Executor executor,
+      boolean deferred) {
+    this.name = name;
+    user = deferred ? BackgroundWarmUp.join(formula, threads) : null;
     crew =
         new Crew<>(
-            "kullback-index", threads, executor, () -> new Searcher(dimension, user), this::end);
+            "kullback-index",
+            threads,
+            executor,
+            () -> new Searcher(formula, dimension, user),
+            this::end);
   }
 
   /** Ends its own threads; searches under way finish. */
@@ -338,7 +360,7 @@ public final class Searches implements AutoCloseable {
   /** Ends the event of a search, which answered so many queries, or failed. */
   void end(IndexSearchEvent event, int k, double radius, int queries, boolean failed) {
     boolean isCold = !Kernels.isIndexFast(user != null);
-    event.end(k, radius, failed ? 0 : queries, crew.threads(), isCold, failed);
+    event.end(name, k, radius, failed ? 0 : queries, crew.threads(), isCold, failed);
   }
 
   /** Counts what a searcher has done, and has it forget the call. */

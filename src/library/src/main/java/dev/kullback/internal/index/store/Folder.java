@@ -164,9 +164,11 @@ final class Folder implements AutoCloseable {
    * Opens the folder of an index to change it, or makes one. A folder that may only be read is opened, too; a commit then fails.
    *
    * @param dimension of the index to make if there is none; 0 to make none
+   * @param divergence of the index, or null for that of an index that is there, and KL for one to be made
    * @throws UncheckedIOException if the folder is none of an index, is open already, or cannot be read
    */
-  static Folder open(Path given, int dimension, FileOperations files, Memory memory) {
+  static Folder open(
+      Path given, int dimension, @Nullable String divergence, FileOperations files, Memory memory) {
     return reading(
         given,
         () -> {
@@ -175,7 +177,7 @@ final class Folder implements AutoCloseable {
             throw held(path, "is open in this process already; use that index, or close it first");
           }
           try {
-            return locked(path, dimension, files, memory);
+            return locked(path, dimension, divergence, files, memory);
           } catch (Throwable e) {
             OPEN.remove(path);
             throw e;
@@ -184,7 +186,8 @@ final class Folder implements AutoCloseable {
   }
 
   /** Opens the folder of an index to read the last commit, whoever else has it open. */
-  static Folder openReadOnly(Path given, int dimension, FileOperations files, Memory memory) {
+  static Folder openReadOnly(
+      Path given, int dimension, @Nullable String divergence, FileOperations files, Memory memory) {
     return reading(
         given,
         () -> {
@@ -192,15 +195,21 @@ final class Folder implements AutoCloseable {
           if (readIfThere(path.resolve(MANIFEST)) == null) {
             throw withoutManifest(path, "; " + NOT_YET);
           }
-          return new Folder(path, files, memory, true, checked(path, dimension, look(path)));
+          State state = checked(path, dimension, divergence, look(path));
+          return new Folder(path, files, memory, true, state);
         });
   }
 
-  private static State checked(Path path, int dimension, State state) {
+  private static State checked(Path path, int dimension, @Nullable String divergence, State state) {
     if (dimension > 0 && state.manifest.dimension() != dimension) {
       throw new IllegalArgumentException(
           "%s is an index of dimension %d, not %d"
               .formatted(path, state.manifest.dimension(), dimension));
+    }
+    if (divergence != null && !divergence.equals(state.manifest.divergence())) {
+      throw new IllegalArgumentException(
+          "%s is an index of the divergence %s, not %s; open it with that one, or with none, and make another index for %3$s"
+              .formatted(path, state.manifest.divergence(), divergence));
     }
     return state;
   }
@@ -248,7 +257,8 @@ final class Folder implements AutoCloseable {
   }
 
   @SuppressWarnings("resource") // the folder's from then on
-  private static Folder locked(Path path, int dimension, FileOperations files, Memory memory)
+  private static Folder locked(
+      Path path, int dimension, @Nullable String divergence, FileOperations files, Memory memory)
       throws IOException {
     boolean isNew = readIfThere(path.resolve(MANIFEST)) == null;
     if (isNew) {
@@ -257,11 +267,13 @@ final class Folder implements AutoCloseable {
     FileChannel lock = lock(path, isNew);
     try {
       if (isNew && readIfThere(path.resolve(MANIFEST)) == null) {
-        Manifest first = new Manifest(dimension, 0, 1, null, List.of(), List.of(), NO_DATA);
+        String name = divergence == null ? Manifest.KL : divergence;
+        Manifest first = new Manifest(dimension, name, 0, 1, null, List.of(), List.of(), NO_DATA);
         writeManifest(path, first.text(), files);
         showManifest(path, files);
       }
-      Folder folder = new Folder(path, files, memory, false, checked(path, dimension, look(path)));
+      State state = checked(path, dimension, divergence, look(path));
+      Folder folder = new Folder(path, files, memory, false, state);
       folder.lock = lock;
       return folder;
     } catch (Throwable e) {
@@ -492,6 +504,10 @@ final class Folder implements AutoCloseable {
     return manifest.dimension();
   }
 
+  String divergence() {
+    return manifest.divergence();
+  }
+
   boolean isReader() {
     return isReader;
   }
@@ -569,6 +585,12 @@ final class Folder implements AutoCloseable {
           "is an index of dimension %d now, and was one of %d: open it anew"
               .formatted(state.manifest.dimension(), manifest.dimension()));
     }
+    if (!state.manifest.divergence().equals(divergence())) {
+      throw refused(
+          path,
+          "is an index of the divergence %s now, and was one of %s: open it anew"
+              .formatted(state.manifest.divergence(), divergence()));
+    }
     manifest = state.manifest;
     text = state.text;
   }
@@ -615,7 +637,9 @@ final class Folder implements AutoCloseable {
         throw changed(at);
       }
       Segment segment = segment(at, block);
-      if (segment.dimension() != manifest.dimension() || segment.size() != file.rows()) {
+      if (segment.dimension() != manifest.dimension()
+          || segment.size() != file.rows()
+          || segment.coordinates() != Coordinates.of(divergence())) {
         throw changed(at);
       }
       return segment;
@@ -839,6 +863,7 @@ final class Folder implements AutoCloseable {
       Manifest copy =
           new Manifest(
               manifest.dimension(),
+              manifest.divergence(),
               manifest.generation(),
               manifest.next(),
               deletions,
@@ -1027,6 +1052,7 @@ final class Folder implements AutoCloseable {
     Manifest committed =
         new Manifest(
             manifest.dimension(),
+            manifest.divergence(),
             manifest.generation() + 1,
             next(),
             deletions,

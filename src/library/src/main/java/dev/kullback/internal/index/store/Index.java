@@ -54,6 +54,7 @@ public final class Index implements AutoCloseable {
   private static final int MORE_ROWS = 4;
 
   private final int dimension;
+  private final String divergence;
   private final @Nullable Folder folder;
   private final BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger;
   private final Memory memory;
@@ -133,11 +134,13 @@ public final class Index implements AutoCloseable {
 
   private Index(
       int dimension,
+      String divergence,
       @Nullable Folder folder,
       BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
       Memory memory,
       long mostInMemory) {
     this.dimension = dimension;
+    this.divergence = divergence;
     this.folder = folder;
     this.merger = merger;
     this.memory = memory;
@@ -146,21 +149,31 @@ public final class Index implements AutoCloseable {
     snapshot = new Snapshot(new LiveSegment[0], 0, memory);
   }
 
-  /** Makes an index in memory. */
+  /** Makes an index by KL in memory. */
   public static Index inMemory(int dimension) {
-    return new Index(dimension, null, Segment::merge, new Memory(), MOST_IN_MEMORY);
+    return inMemory(dimension, Manifest.KL);
   }
 
-  /** Opens the index of a folder; if there is none, makes one of this dimension, unless it is 0. */
+  /** Makes an index by a divergence of this name in memory. */
+  public static Index inMemory(int dimension, String divergence) {
+    return new Index(dimension, divergence, null, Segment::merge, new Memory(), MOST_IN_MEMORY);
+  }
+
+  /** Opens the index of a folder, whatever it ranks by; if there is none, makes one by KL of this dimension, unless it is 0. */
   public static Index open(Path path, int dimension) {
-    return open(path, dimension, new FileOperations(), Segment::merge);
+    return open(path, dimension, null);
   }
 
-  /** Opens the index of a folder, of this dimension if it is not 0, to search what was committed last. */
-  public static Index openReadOnly(Path path, int dimension) {
+  /** Opens the index of a folder; if there is none, makes one of this dimension, unless it is 0, and divergence, which is KL if it is null. */
+  public static Index open(Path path, int dimension, @Nullable String divergence) {
+    return open(path, dimension, divergence, new FileOperations(), Segment::merge, MOST_IN_MEMORY);
+  }
+
+  /** Opens the index of a folder, of this dimension if it is not 0, and divergence if it is not null, to search what was committed last. */
+  public static Index openReadOnly(Path path, int dimension, @Nullable String divergence) {
     Memory memory = new Memory();
     return of(
-        Folder.openReadOnly(path, dimension, new FileOperations(), memory),
+        Folder.openReadOnly(path, dimension, divergence, new FileOperations(), memory),
         Segment::merge,
         memory,
         MOST_IN_MEMORY);
@@ -171,22 +184,24 @@ public final class Index implements AutoCloseable {
       int dimension,
       FileOperations files,
       BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger) {
-    return open(path, dimension, files, merger, MOST_IN_MEMORY);
+    return open(path, dimension, null, files, merger, MOST_IN_MEMORY);
   }
 
   /**
-   * Opens an index as {@link #open(Path, int)} does.
+   * Opens an index as {@link #open(Path, int, String)} does.
    *
    * @param mostInMemory bytes of a merged segment up to which it is made in memory, where there is a folder
    */
   static Index open(
       Path path,
       int dimension,
+      @Nullable String divergence,
       FileOperations files,
       BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
       long mostInMemory) {
     Memory memory = new Memory();
-    return of(Folder.open(path, dimension, files, memory), merger, memory, mostInMemory);
+    return of(
+        Folder.open(path, dimension, divergence, files, memory), merger, memory, mostInMemory);
   }
 
   private static Index of(
@@ -195,7 +210,8 @@ public final class Index implements AutoCloseable {
       Memory memory,
       long mostInMemory) {
     try {
-      Index index = new Index(folder.dimension(), folder, merger, memory, mostInMemory);
+      Index index =
+          new Index(folder.dimension(), folder.divergence(), folder, merger, memory, mostInMemory);
       index.load(folder);
       return index;
     } catch (Throwable e) {
@@ -236,6 +252,11 @@ public final class Index implements AutoCloseable {
 
   public int dimension() {
     return dimension;
+  }
+
+  /** Returns the name of the divergence that it ranks by. */
+  public String divergence() {
+    return divergence;
   }
 
   /** Returns the state now, which the caller is to close when it has read what it needs of it. */
@@ -375,7 +396,7 @@ public final class Index implements AutoCloseable {
       closeOpen(to);
     }
     int rows = Math.max(openRows, ids.length);
-    Segment made = Segment.open(memory::allocate, batch, rows, order());
+    Segment made = Segment.open(memory::allocate, Coordinates.of(divergence), batch, rows, order());
     try {
       change(deleted, made.with(ids, batch), null);
       open = parts[parts.length - 1];
@@ -445,7 +466,7 @@ public final class Index implements AutoCloseable {
       }
       rows[Arrays.binarySearch(sorted, ids[s])] = s;
     }
-    return Segment.of(memory::allocate, sorted, batch, rows);
+    return Segment.of(memory::allocate, Coordinates.of(divergence), sorted, batch, rows);
   }
 
   private static IllegalArgumentException duplicate(long[] ids, long id) {
@@ -1130,9 +1151,10 @@ public final class Index implements AutoCloseable {
   @Override
   public String toString() {
     Snapshot state = snapshot;
-    return "%s, %s%s"
+    return "%s, %s%s%s"
         .formatted(
             closed ? "closed, dimension " + dimension : state.size() + " x " + dimension,
+            divergence.equals(Manifest.KL) ? "" : divergence + ", ",
             folder == null ? "in memory" : folder.path(),
             folder != null && folder.isReader() ? ", read only" : "");
   }

@@ -21,6 +21,7 @@ import org.jspecify.annotations.Nullable;
  * <pre>
  * kullback-index VERSION
  * dimension D
+ * divergence NAME                                that the index ranks by; of an index by KL there is none
  * generation G                                   counts commits
  * next N                                         the number of the next file
  * deleted NAME LENGTH CRC                        if rows are deleted: their bits, segment by segment
@@ -30,10 +31,13 @@ import org.jspecify.annotations.Nullable;
  * checksum CRC                                   of the lines before
  * </pre>
  *
+ * <p>The version is 1 without a divergence, and else 2, so that a library that knows KL alone refuses the index.
+ *
  * <p>Checksums are CRC-32C, in eight hexadecimal digits. The first and the last line are those of every version, so that damage is not taken
  * for another version.
  *
  * @param dimension D, at least 1
+ * @param divergence its name
  * @param next above the number in every name of a file
  * @param deletions the file of bits, or null if no row is deleted
  * @param obsolete names of files to be deleted
@@ -42,6 +46,7 @@ import org.jspecify.annotations.Nullable;
 @SuppressWarnings("ArrayRecordComponent") // compared by its content, and not changed
 record Manifest(
     int dimension,
+    String divergence,
     long generation,
     long next,
     @Nullable DeletionsFile deletions,
@@ -52,6 +57,14 @@ record Manifest(
 
   /** Bytes of the user's data, at most. */
   static final int MOST_DATA = 1 << 16;
+
+  /** The version of an index of another divergence than KL. */
+  static final int VERSION_OF_OTHERS = 2;
+
+  /** The divergence of an index whose manifest has no entry for it. */
+  static final String KL = "kl";
+
+  private static final Pattern DIVERGENCES = Pattern.compile("[a-z][a-z0-9.:+-]{0,99}");
 
   /** Greatest number of a commit or a file, far from where counting on would overflow. */
   static final long MOST_NUMBER = 1L << 56;
@@ -100,8 +113,11 @@ record Manifest(
 
   byte[] text() {
     StringBuilder text = new StringBuilder();
-    text.append("%s %d\n".formatted(MAGIC, VERSION));
-    text.append("dimension %d\ngeneration %d\nnext %d\n".formatted(dimension, generation, next));
+    boolean isKl = divergence.equals(KL);
+    text.append("%s %d\n".formatted(MAGIC, isKl ? VERSION : VERSION_OF_OTHERS));
+    text.append("dimension %d\n".formatted(dimension));
+    text.append(isKl ? "" : "divergence %s\n".formatted(divergence));
+    text.append("generation %d\nnext %d\n".formatted(generation, next));
     if (deletions != null) {
       text.append(
           "deleted %s %d %08x\n".formatted(deletions.name(), deletions.length(), deletions.crc()));
@@ -145,15 +161,25 @@ record Manifest(
     int last = text.lastIndexOf('\n', text.length() - 2) + 1;
     byte[] before = bytes(text.substring(0, last));
     check(text.substring(last).equals("checksum %08x\n".formatted(crc(before))), TORN);
-    if (!first[1].equals(Integer.toString(VERSION))) {
+    boolean isKl = first[1].equals(Integer.toString(VERSION));
+    if (!isKl && !first[1].equals(Integer.toString(VERSION_OF_OTHERS))) {
       throw new OtherVersionException(
-          "has format version %s, and this version of Kullback reads %d; take the one that wrote it"
-              .formatted(first[1].replaceAll("[^0-9]", "?"), VERSION));
+          "has format version %s, and this version of Kullback reads %d and %d; take the one that wrote it"
+              .formatted(first[1].replaceAll("[^0-9]", "?"), VERSION, VERSION_OF_OTHERS));
     }
-    return parse(text.substring(line + 1, last).split("\n"));
+    List<String> lines = new ArrayList<>(List.of(text.substring(line + 1, last).split("\n")));
+    String divergence = KL;
+    if (!isKl) {
+      check(lines.size() > 1, TORN);
+      divergence = words(lines.remove(1), "divergence", 2)[1];
+      check(
+          DIVERGENCES.matcher(divergence).matches() && !divergence.equals(KL),
+          "has the invalid divergence " + divergence);
+    }
+    return parse(divergence, lines.toArray(new String[0]));
   }
 
-  private static Manifest parse(String[] lines) {
+  private static Manifest parse(String divergence, String[] lines) {
     check(lines.length >= 3, TORN);
     long dimension = number(words(lines[0], "dimension", 2)[1], 1, MOST_DIMENSIONS);
     long generation = number(words(lines[1], "generation", 2)[1], 0, MOST_NUMBER);
@@ -195,6 +221,7 @@ record Manifest(
     Manifest read =
         new Manifest(
             (int) dimension,
+            divergence,
             generation,
             next,
             deletions,

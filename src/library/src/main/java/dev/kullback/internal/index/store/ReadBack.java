@@ -31,6 +31,9 @@ public final class ReadBack {
     private final double @Nullable [] scale64;
     private final Checkpoint checkpoint = new Checkpoint();
 
+    /** Whether a σ is 0, which an index of a Wasserstein distance takes. */
+    private boolean isSingular;
+
     Rows(int n, int dimension, Scale kind, boolean isDouble) {
       this.dimension = dimension;
       this.kind = kind;
@@ -46,13 +49,15 @@ public final class ReadBack {
       } else if (mean32 != null && scale32 != null) {
         from.read(row, mean32, scale32, s * dimension);
       }
+      isSingular |= from.logDet(row) == Double.NEGATIVE_INFINITY;
       checkpoint.pass(Checkpoint.ofPlain(dimension));
     }
 
     DiagonalBatch batch(RangeCheck range) {
       Elements mean = elements(mean32, mean64, "mean");
       Elements scale = elements(scale32, scale64, kind.argument());
-      return DiagonalBatch.of(mean, scale, dimension, kind, ScalePolicy.STRICT, range);
+      ScalePolicy policy = isSingular ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT;
+      return DiagonalBatch.of(mean, scale, dimension, kind, policy, range);
     }
 
     private static Elements elements(

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * ids in the order in which they came, and is no file's: one that has some rows more shares its image.
  *
  * <pre>
- * header      magic, version, D, n, kind, whether of double; the least number p̂, in float; whether there are codes
+ * header      magic, version, D, n, kind, whether of double; the least number p̂, in float; whether there are codes; their coordinates
  * order       int[D], the dimensions in the order of the panels
  * ids         long[n], ascending
  * logDet      double[n], Σ_h ln σ_h
@@ -28,7 +28,7 @@ import org.jspecify.annotations.Nullable;
  * length      float[n], ‖m̂‖ in the metric p̂, rounded up
  * means       float or double [n, D], as given
  * scales      the same
- * panels      {@link PanelScan}: [⌈n/16⌉][D][2][16] floats, m̂ and p̂; zeros behind the last row
+ * panels      {@link PanelScan}: [⌈n/16⌉][D][2][16] floats, m̂ and p̂; zeros behind the last row; for KL alone
  * codes       {@link Codes}, of segments that are large enough
  * </pre>
  *
@@ -38,6 +38,8 @@ import org.jspecify.annotations.Nullable;
  * <p>m̂ is m rounded to float, at most its greatest number. p̂ is the precision rounded down, so p̂ ≤ p: at most float's greatest number,
  * and 0 if it is too small. A row is beyond where a precision is not in
  * [2⁻⁹⁹, 2⁹⁹], or a mean beyond float: else they are within 2⁻²³ of the numbers they stand for.
+ *
+ * <p>In an index of another divergence than KL, slacks say no more than whether rows are beyond, and lengths are 0.
  */
 public final class Segment {
   static final ValueLayout.OfLong LONG =
@@ -56,14 +58,21 @@ public final class Segment {
 
   private static final int VERSION = 1;
 
+  /** The version of segments with other coordinates than KL's, which the first cannot have. */
+  private static final int VERSION_OF_OTHERS = 2;
+
   /** The kinds by their number in a file. */
   private static final Scale[] KINDS = {
     Scale.STD, Scale.VARIANCE, Scale.LOG_VARIANCE, Scale.PRECISION
   };
 
+  /** The coordinates by their number in a file. */
+  private static final List<Coordinates> ALL_COORDINATES = List.of(Coordinates.values());
+
   private static final long HEADER = Memory.ALIGNMENT;
   private static final long LEAST = 28;
   private static final long CODED = 32;
+  private static final long COORDINATES = 36;
 
   /** Rows that decide the order of the dimensions, at most. */
   private static final int MOST_SAMPLED = 4096;
@@ -79,6 +88,7 @@ public final class Segment {
   private final int dimension;
   private final Scale kind;
   private final boolean isDouble;
+  private final Coordinates coordinates;
 
   /** The dimensions in the order of the panels. */
   private final int[] order;
@@ -101,6 +111,7 @@ public final class Segment {
       int dimension,
       Scale kind,
       boolean isDouble,
+      Coordinates coordinates,
       boolean isCoded) {
     this.size = size;
     capacity = size;
@@ -108,6 +119,7 @@ public final class Segment {
     this.dimension = dimension;
     this.kind = kind;
     this.isDouble = isDouble;
+    this.coordinates = coordinates;
     long values = (long) size * rowBytes();
     ids = HEADER + aligned((long) Integer.BYTES * dimension);
     logDets = ids + aligned((long) Long.BYTES * size);
@@ -117,8 +129,8 @@ public final class Segment {
     means = lengths + aligned((long) Float.BYTES * size);
     scales = means + aligned(values);
     panels = scales + aligned(values);
-    long panelsEnd = panels + panels() * panelBytes();
-    long end = panelsEnd + (isCoded ? Codes.bytes(size, dimension) : 0);
+    long panelsEnd = panels + (hasPanels() ? panels() * panelBytes() : 0);
+    long end = panelsEnd + (isCoded ? Codes.bytes(size, coordinates, dimension) : 0);
     order = new int[dimension];
     block = memory.allocate(end);
     image = block.segment();
@@ -128,12 +140,25 @@ public final class Segment {
               .formatted(image.byteSize(), size, dimension, end));
     }
     MemorySegment.copy(image, INT, HEADER, order, 0, dimension);
-    codes = isCoded ? new Codes(image, panelsEnd, dimension) : null;
+    codes = isCoded ? new Codes(image, panelsEnd, coordinates, dimension) : null;
   }
 
   /** A segment to be filled. */
-  private Segment(Memory.Allocator memory, int size, int dimension, Scale kind, boolean isDouble) {
-    this(memory, size, dimension, kind, isDouble, Codes.areWorthwhile(size, dimension));
+  private Segment(
+      Memory.Allocator memory,
+      int size,
+      int dimension,
+      Scale kind,
+      boolean isDouble,
+      Coordinates coordinates) {
+    this(
+        memory,
+        size,
+        dimension,
+        kind,
+        isDouble,
+        coordinates,
+        Codes.areWorthwhile(size, coordinates, dimension));
   }
 
   /** The first rows of an image with room for more. */
@@ -144,6 +169,7 @@ public final class Segment {
     dimension = whole.dimension;
     kind = whole.kind;
     isDouble = whole.isDouble;
+    coordinates = whole.coordinates;
     ids = whole.ids;
     logDets = whole.logDets;
     bounds = whole.bounds;
@@ -163,9 +189,15 @@ public final class Segment {
    *
    * @param order of the panels' dimensions; it is not copied
    */
-  static Segment open(Memory.Allocator memory, DiagonalBatch like, int capacity, int[] order) {
+  static Segment open(
+      Memory.Allocator memory,
+      Coordinates coordinates,
+      DiagonalBatch like,
+      int capacity,
+      int[] order) {
     int d = like.dimension();
-    Segment whole = new Segment(memory, capacity, d, like.kind(), like.isDouble(), false);
+    Segment whole =
+        new Segment(memory, capacity, d, like.kind(), like.isDouble(), coordinates, false);
     whole.image.set(FLOAT, LEAST, Float.POSITIVE_INFINITY);
     return new Segment(whole, 0, order);
   }
@@ -202,9 +234,15 @@ public final class Segment {
    * @param ids ascending and unique
    * @param rows {@code ids[s]} is the id of row {@code rows[s]}
    */
-  public static Segment of(Memory.Allocator memory, long[] ids, DiagonalBatch batch, int[] rows) {
+  public static Segment of(
+      Memory.Allocator memory,
+      Coordinates coordinates,
+      long[] ids,
+      DiagonalBatch batch,
+      int[] rows) {
     Segment made =
-        new Segment(memory, ids.length, batch.dimension(), batch.kind(), batch.isDouble());
+        new Segment(
+            memory, ids.length, batch.dimension(), batch.kind(), batch.isDouble(), coordinates);
     return made.filled(() -> made.copyRows(ids, batch, rows));
   }
 
@@ -244,12 +282,13 @@ public final class Segment {
   /**
    * Makes one segment of the live rows of several, which the caller is to {@link #release}.
    *
-   * @param parts at least one, all of one dimension, kind and precision, without an id that is live in two
+   * @param parts at least one, all of one dimension, kind, precision and index, without an id that is live in two
    */
   public static Segment merge(List<LiveSegment> parts, Memory.Allocator memory) {
     Segment first = parts.getFirst().segment();
     int live = Math.toIntExact(parts.stream().mapToLong(LiveSegment::live).sum());
-    Segment made = new Segment(memory, live, first.dimension, first.kind, first.isDouble);
+    Segment made =
+        new Segment(memory, live, first.dimension, first.kind, first.isDouble, first.coordinates);
     return made.filled(() -> made.copyLive(parts));
   }
 
@@ -274,26 +313,39 @@ public final class Segment {
       throw new IllegalArgumentException("is no segment of an index");
     }
     int version = image.get(INT, 8);
-    if (version != VERSION) {
+    if (version != VERSION && version != VERSION_OF_OTHERS) {
       throw new OtherVersionException(
-          "has version %d of the format, but this library reads %d; use the library that wrote it"
-              .formatted(version, VERSION));
+          "has version %d of the format, but this library reads %d and %d; use the library that wrote it"
+              .formatted(version, VERSION, VERSION_OF_OTHERS));
     }
     int dimension = image.get(INT, 12);
     int size = image.get(INT, 16);
     int kind = image.get(INT, 20);
     int wide = image.get(INT, 24);
     int coded = image.get(INT, CODED);
+    int others = image.get(INT, COORDINATES);
     if (dimension < 1
         || size < 0
         || kind < 0
         || kind >= KINDS.length
         || (wide & 1) != wide
         || (coded & 1) != coded
+        || others < 0
+        || others >= ALL_COORDINATES.size()
+        || others > 0 != (version == VERSION_OF_OTHERS)
+        || (coded == 1 && ALL_COORDINATES.get(others) == Coordinates.NONE)
         || (long) size * dimension > image.byteSize()) {
       throw new IllegalArgumentException("has a damaged header");
     }
-    Segment read = new Segment(bytes -> block, size, dimension, KINDS[kind], wide == 1, coded == 1);
+    Segment read =
+        new Segment(
+            bytes -> block,
+            size,
+            dimension,
+            KINDS[kind],
+            wide == 1,
+            ALL_COORDINATES.get(others),
+            coded == 1);
     if (!Arrays.equals(
         Arrays.stream(read.order).sorted().toArray(), IntStream.range(0, dimension).toArray())) {
       throw new IllegalArgumentException("has a damaged order of dimensions");
@@ -317,13 +369,14 @@ public final class Segment {
   /** Writes what follows from the given values: the header, panels, slacks, lengths and codes. */
   private void derive() {
     image.set(LONG, 0, MAGIC);
-    image.set(INT, 8, VERSION);
+    image.set(INT, 8, coordinates == Coordinates.KL ? VERSION : VERSION_OF_OTHERS);
     image.set(INT, 12, dimension);
     image.set(INT, 16, size);
     image.set(INT, 20, List.of(KINDS).indexOf(kind));
     image.set(INT, 24, isDouble ? 1 : 0);
     image.set(FLOAT, LEAST, Float.POSITIVE_INFINITY);
     image.set(INT, CODED, codes == null ? 0 : 1);
+    image.set(INT, COORDINATES, ALL_COORDINATES.indexOf(coordinates));
     chooseOrder();
     Checkpoint checkpoint = new Checkpoint();
     for (int row = 0; row < size; row++) {
@@ -335,7 +388,20 @@ public final class Segment {
     }
   }
 
-  /** Orders dimensions by their mean terms of two rows, {@code (2 Var m + E σ²) E 1/σ²}, the greatest first. */
+  /** Tells of a row whether it is beyond, where there are no panels. */
+  private void tellBeyond(int row) {
+    boolean beyond = false;
+    for (int k = 0; k < dimension; k++) {
+      beyond |= !Rounding.isOrdinary(precision(row, k)) || Math.abs(mean(row, k)) > Float.MAX_VALUE;
+    }
+    image.set(FLOAT, slacks + (long) Float.BYTES * row, beyond ? -0f : 0f);
+    image.set(FLOAT, lengths + (long) Float.BYTES * row, 0);
+  }
+
+  /**
+   * Orders dimensions by their mean terms of two rows, {@code (2 Var m + E σ²) E 1/σ²}, the greatest first; of the Wasserstein distance, whose
+   * weights are 1, by the variances of mean and σ.
+   */
   private void chooseOrder() {
     double[] terms = new double[dimension];
     int n = Math.min(size, MOST_SAMPLED);
@@ -344,6 +410,7 @@ public final class Segment {
       double squares = 0;
       double variances = 0;
       double precisions = 0;
+      double stds = 0;
       double shift = n == 0 ? 0 : value(means, 0, h);
       for (int k = 0; k < n; k++) {
         int row = (int) ((long) size * k / n);
@@ -353,8 +420,12 @@ public final class Segment {
         squares += m * m;
         variances += v;
         precisions += 1 / v;
+        stds += Math.sqrt(v);
       }
       terms[h] = (2 * (squares - sum * sum / n) + variances) * precisions;
+      if (coordinates == Coordinates.WASSERSTEIN_2) {
+        terms[h] = squares - sum * sum / n + variances - stds * stds / n;
+      }
     }
     int[] sorted =
         IntStream.range(0, dimension)
@@ -368,6 +439,10 @@ public final class Segment {
 
   /** Writes what follows from a row of the image. */
   private void deriveRow(int row) {
+    if (!hasPanels()) {
+      tellBeyond(row);
+      return;
+    }
     long lane = panelAt(row / LANES) + (long) Float.BYTES * (row % LANES);
     boolean beyond = false;
     float least = leastPrecision();
@@ -404,6 +479,24 @@ public final class Segment {
   double precision(int row, int k) {
     double s = value(scales, row, order[k]);
     return kind == Scale.PRECISION ? s : 1 / kind.variance(s);
+  }
+
+  /** Returns a coordinate, of the dimensions in the order of the panels. */
+  double coordinate(int row, int c) {
+    int k = coordinates.dimension(c);
+    return coordinates.isMean(c)
+        ? mean(row, k)
+        : coordinates.ofScale(kind, value(scales, row, order[k]));
+  }
+
+  /** Returns the weight of a coordinate. */
+  double weight(int row, int c) {
+    if (coordinates == Coordinates.KL) {
+      return precision(row, c);
+    }
+    return coordinates == Coordinates.JEFFREYS && coordinates.isMean(c)
+        ? 1 / kind.std(value(scales, row, order[coordinates.dimension(c)]))
+        : 1;
   }
 
   private double value(long section, int row, int h) {
@@ -517,6 +610,16 @@ public final class Segment {
 
   public double logDetBound(int row) {
     return image.get(DOUBLE, bounds + (long) Double.BYTES * row);
+  }
+
+  /** What the codes are of. */
+  public Coordinates coordinates() {
+    return coordinates;
+  }
+
+  /** Whether there are panels of floats. */
+  public boolean hasPanels() {
+    return coordinates == Coordinates.KL;
   }
 
   /** Returns the codes, or null. */

@@ -45,14 +45,15 @@ public final class Content {
   }
 
   /** A segment in memory that stays. */
-  public static Segment segment(long[] ids, DiagonalBatch batch, int[] rows) {
-    return Segment.of(MEMORY::allocate, ids, batch, rows);
+  public static Segment segment(
+      Coordinates coordinates, long[] ids, DiagonalBatch batch, int[] rows) {
+    return Segment.of(MEMORY::allocate, coordinates, ids, batch, rows);
   }
 
   /** The same as an open one, which has room for more, and got its rows one by one, the last first. */
   public static Segment openSegment(long[] ids, DiagonalBatch batch, int[] rows) {
     int[] order = IntStream.range(0, batch.dimension()).toArray();
-    Segment made = Segment.open(MEMORY::allocate, batch, ids.length + 5, order);
+    Segment made = Segment.open(MEMORY::allocate, Coordinates.KL, batch, ids.length + 5, order);
     for (int s = ids.length - 1; s >= 0; s--) {
       DiagonalBatch row = batch.select(new int[] {rows[s]}, RangeCheck.PLAIN);
       made = made.with(new long[] {ids[s]}, row);

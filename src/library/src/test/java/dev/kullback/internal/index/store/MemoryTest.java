@@ -290,7 +290,7 @@ class MemoryTest {
         check(index.size() == (long) n * rows, "size");
         index.verify();
       }
-      try (Index index = Index.openReadOnly(folder, 0)) {
+      try (Index index = Index.openReadOnly(folder, 0, null)) {
         check(index.size() == (long) n * rows, "size");
         index.verify();
       }

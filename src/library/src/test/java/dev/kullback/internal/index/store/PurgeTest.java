@@ -180,6 +180,7 @@ class PurgeTest {
             Index.open(
                 scratch,
                 D,
+                null,
                 new FileOperations(),
                 (parts, memory) -> {
                   Segment made = Segment.merge(parts, memory);

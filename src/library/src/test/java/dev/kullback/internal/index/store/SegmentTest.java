@@ -28,6 +28,7 @@ class SegmentTest {
     Segment segment =
         Segment.of(
             Content.MEMORY::allocate,
+            Coordinates.KL,
             new long[] {-7, 3, Long.MAX_VALUE},
             batch(false),
             rows(2, 0, 1));
@@ -56,7 +57,8 @@ class SegmentTest {
     assertThat(more.find(4)).isEqualTo(-1);
     Segment merged = Segment.merge(List.of(live), Content.MEMORY::allocate);
     Segment direct =
-        Segment.of(Content.MEMORY::allocate, new long[] {3, 5, 9}, batch, rows(4, 2, 3));
+        Segment.of(
+            Content.MEMORY::allocate, Coordinates.KL, new long[] {3, 5, 9}, batch, rows(4, 2, 3));
     assertThat(merged.image().mismatch(direct.image())).isEqualTo(-1);
   }
 
@@ -66,14 +68,28 @@ class SegmentTest {
   void mergedRowsAreTheSame(boolean isDouble) {
     DiagonalBatch batch = batch(isDouble);
     Segment even =
-        Segment.of(Content.MEMORY::allocate, new long[] {0, 2, 4, 6}, batch, rows(0, 2, 4, 6));
+        Segment.of(
+            Content.MEMORY::allocate,
+            Coordinates.KL,
+            new long[] {0, 2, 4, 6},
+            batch,
+            rows(0, 2, 4, 6));
     Segment odd =
-        Segment.of(Content.MEMORY::allocate, new long[] {1, 3, 5, 7}, batch, rows(1, 3, 5, 7));
+        Segment.of(
+            Content.MEMORY::allocate,
+            Coordinates.KL,
+            new long[] {1, 3, 5, 7},
+            batch,
+            rows(1, 3, 5, 7));
     LiveSegment less = Content.without(even, 0, 6);
     Segment merged = Segment.merge(List.of(less, new LiveSegment(odd)), Content.MEMORY::allocate);
     Segment direct =
         Segment.of(
-            Content.MEMORY::allocate, new long[] {1, 2, 3, 4, 5, 7}, batch, rows(1, 2, 3, 4, 5, 7));
+            Content.MEMORY::allocate,
+            Coordinates.KL,
+            new long[] {1, 2, 3, 4, 5, 7},
+            batch,
+            rows(1, 2, 3, 4, 5, 7));
     assertThat(merged.image().mismatch(direct.image())).isEqualTo(-1);
     Segment read = Segment.read(Content.block(direct.image()));
     assertThat(read.isDouble()).isEqualTo(isDouble);
@@ -91,7 +107,12 @@ class SegmentTest {
     int n = batch.size();
     long[] ids = new Random(1).longs(n).sorted().toArray();
     Segment segment =
-        Segment.of(Content.MEMORY::allocate, ids, batch, new Random(2).ints(n, 0, n).toArray());
+        Segment.of(
+            Content.MEMORY::allocate,
+            Coordinates.KL,
+            ids,
+            batch,
+            new Random(2).ints(n, 0, n).toArray());
     int[] rows = new Random(2).ints(n, 0, n).toArray();
     int[] order = order(segment);
     for (int s = 0; s < n; s++) {
@@ -129,7 +150,12 @@ class SegmentTest {
             RangeCheck.PLAIN);
     long[] ids = new Random(1).longs(30).sorted().toArray();
     Segment segment =
-        Segment.of(Content.MEMORY::allocate, ids, batch, new Random(2).ints(30, 0, 30).toArray());
+        Segment.of(
+            Content.MEMORY::allocate,
+            Coordinates.KL,
+            ids,
+            batch,
+            new Random(2).ints(30, 0, 30).toArray());
     assertThat(order(segment)).startsWith(3, 1, 2).endsWith(4, 0);
     assertThat(order(Segment.read(Content.block(segment.image())))).isEqualTo(order(segment));
   }
@@ -150,7 +176,11 @@ class SegmentTest {
     int[] all = IntStream.range(0, n).toArray();
     Segment segment =
         Segment.of(
-            Content.MEMORY::allocate, IntStream.range(0, n).asLongStream().toArray(), batch, all);
+            Content.MEMORY::allocate,
+            Coordinates.KL,
+            IntStream.range(0, n).asLongStream().toArray(),
+            batch,
+            all);
     Segment read = Segment.read(Content.block(segment.image()));
     Codes codes = Objects.requireNonNull(read.codes());
     for (int row = 0; row < n; row++) {
@@ -164,7 +194,10 @@ class SegmentTest {
     Segment plain = Segment.read(Content.block(MemorySegment.ofArray(changed(bytes, 32, 0))));
     assertThat(plain.codes()).isNull();
     assertThat(plain.id(n - 1)).isEqualTo(n - 1);
-    assertThat(Segment.of(Content.MEMORY::allocate, new long[] {1, 2}, batch, rows(0, 1)).codes())
+    assertThat(
+            Segment.of(
+                    Content.MEMORY::allocate, Coordinates.KL, new long[] {1, 2}, batch, rows(0, 1))
+                .codes())
         .isNull();
   }
 
@@ -188,14 +221,24 @@ class SegmentTest {
   @Test
   void foreignImagesAreRefused() {
     MemorySegment image =
-        Segment.of(Content.MEMORY::allocate, new long[] {1, 2}, batch(false), rows(0, 1)).image();
+        Segment.of(
+                Content.MEMORY::allocate,
+                Coordinates.KL,
+                new long[] {1, 2},
+                batch(false),
+                rows(0, 1))
+            .image();
     byte[] bytes = image.toArray(ValueLayout.JAVA_BYTE);
     assertThat(Segment.read(Content.block(MemorySegment.ofArray(bytes))).id(1)).isEqualTo(2);
     refused(new byte[0], "is no segment");
     refused(new byte[100], "is no segment");
     refused(Arrays.copyOf(bytes, bytes.length - 1), "cut off");
     refused(Arrays.copyOf(bytes, bytes.length + 64), "cut off or damaged");
-    refused(changed(bytes, 8, 2), "has version 2 of the format");
+    refused(changed(bytes, 8, 3), "has version 3 of the format");
+    refused(changed(bytes, 8, 2), "damaged header"); // has coordinates of its own
+    refused(changed(bytes, 36, 1), "damaged header");
+    refused(changed(changed(bytes, 8, 2), 36, 4), "damaged header");
+    refused(changed(changed(bytes, 8, 2), 36, 1), "cut off or damaged");
     refused(changed(bytes, 12, 0), "damaged header");
     refused(changed(bytes, 15, 0x7F), "damaged header");
     refused(changed(bytes, 19, 0xFF), "damaged header");

@@ -1,0 +1,445 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import dev.kullback.testing.Batch;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import java.util.zip.CRC32C;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.FieldSource;
+
+/** An index ranks by any divergence, as the sorted values of all pairs are. */
+@Timeout(value = 240, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class IndexDivergenceTest {
+  private static final int D = 5;
+
+  /** References of a part: enough that its segments have codes. */
+  private static final int PART = 300;
+
+  private static final int QUERIES = 3;
+
+  private static final List<Divergence> ALL =
+      List.of(
+          Divergence.KL,
+          Divergence.REVERSE_KL,
+          Divergence.JEFFREYS,
+          Divergence.BHATTACHARYYA,
+          Divergence.HELLINGER,
+          Divergence.WASSERSTEIN_2,
+          Divergence.SQUARED_WASSERSTEIN_2,
+          Divergence.renyi(0.3),
+          Divergence.renyi(1.5),
+          Divergence.chernoff(0.7));
+
+  @TempDir private Path scratch;
+
+  /** What means and scales are like. */
+  enum Data {
+    ORDINARY,
+    /** Few values, so that many divergences are equal. */
+    TIES,
+    /** Each is nearly one of a few. */
+    NEAR_TIES,
+    TINY,
+    /** Far from 0, of scales of many magnitudes, with outliers. */
+    WILD,
+    /** Dimensions in which all are alike. */
+    CONSTANT
+  }
+
+  /** Gaussians that are added together. */
+  private record Part(Batch batch, long[] ids) {}
+
+  private static List<Part> parts(Data data, int seed) {
+    Random random = new Random(seed);
+    List<Part> parts = new ArrayList<>();
+    for (Batch.Kind kind : Batch.Kind.values()) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        int part = parts.size();
+        long[] ids = new long[PART];
+        Arrays.setAll(ids, i -> 8L * (i * 7 % PART) + part - 100);
+        parts.add(new Part(batch(data, kind, isDouble, PART, random), ids));
+      }
+    }
+    return parts;
+  }
+
+  private static Batch batch(Data data, Batch.Kind kind, boolean isDouble, int n, Random random) {
+    double[] mean = new double[n * D];
+    double[] std = new double[n * D];
+    for (int k = 0; k < n * D; k++) {
+      double x = random.nextGaussian();
+      double y = random.nextGaussian();
+      switch (data) {
+        case ORDINARY -> {
+          mean[k] = x;
+          std[k] = Math.exp(0.5 * y);
+        }
+        case TIES -> {
+          mean[k] = Math.rint(x);
+          std[k] = y < 0 ? 1 : 2;
+        }
+        case NEAR_TIES -> {
+          double near = 1 + 1e-15 * random.nextInt(8);
+          mean[k] = Math.rint(x) * near;
+          std[k] = (y < 0 ? 1 : 2) * near;
+        }
+        case TINY -> {
+          mean[k] = 1e-17 * x;
+          std[k] = 1e-15 * Math.exp(y);
+        }
+        case WILD -> {
+          mean[k] = 1e9 * (1 + 1e-6 * x) * (random.nextInt(200) == 0 ? 1e5 : 1);
+          std[k] = Math.exp(4 * y);
+        }
+        case CONSTANT -> {
+          mean[k] = k % D == 0 ? 0 : k % D == 1 ? 3 : x;
+          std[k] = k % D < 3 ? 1 : Math.exp(y);
+        }
+      }
+    }
+    return Batch.ofStd(kind, isDouble, mean, std, D);
+  }
+
+  /** One query in each of some batches, of several kinds. */
+  private static List<Gaussians> queries(Data data) {
+    Random random = new Random(99);
+    return List.of(
+        batch(data, Batch.Kind.STD, false, QUERIES, random).gaussians(),
+        batch(data, Batch.Kind.LOG_VARIANCE, true, QUERIES, random).gaussians());
+  }
+
+  /** The references as they are to be in an index: its parts, less what was removed. */
+  private static final class Model {
+    final List<Part> parts;
+    final List<Long> removed = new ArrayList<>();
+
+    Model(List<Part> parts) {
+      this.parts = parts;
+    }
+
+    void fill(KlIndex index) {
+      for (Part part : parts) {
+        index.add(part.ids(), part.batch().gaussians());
+      }
+      for (int k = 0; k < PART; k += 11) {
+        removed.add(parts.get(k % 8).ids()[k]);
+      }
+      index.remove(removed.stream().mapToLong(id -> id).toArray());
+      Part first = parts.getFirst(); // once more, in a segment of its own
+      index.replace(new long[] {first.ids()[3]}, first.batch().rows(3, 4).gaussians());
+      removed.remove((Long) first.ids()[3]);
+    }
+
+    /** The values of a query and all references that a search finds, by id. */
+    private Map<Long, Double> values(KlEngine engine, Gaussians x, int i, Query query) {
+      Map<Long, Double> values = new TreeMap<>();
+      for (Part part : parts) {
+        Neighbors found = engine.search(x, part.batch().gaussians(), query.exact());
+        for (int r = 0; r < found.count(i); r++) {
+          values.put(part.ids()[found.index(i, r)], found.value(i, r));
+        }
+      }
+      removed.forEach(values::remove);
+      return values;
+    }
+
+    /** The list of such values for each query. */
+    List<List<Map.Entry<Long, Double>>> all(KlEngine engine, Gaussians x, Query query) {
+      List<List<Map.Entry<Long, Double>>> all = new ArrayList<>();
+      for (int i = 0; i < x.size(); i++) {
+        all.add(List.copyOf(values(engine, x, i, query).entrySet()));
+      }
+      return all;
+    }
+  }
+
+  private static List<Map.Entry<Long, Double>> row(SearchResult found, IndexNeighbors ids, int i) {
+    List<Map.Entry<Long, Double>> row = new ArrayList<>();
+    for (int r = 0; r < found.count(i); r++) {
+      row.add(Map.entry(ids.id(i, r), found.value(i, r)));
+    }
+    return row;
+  }
+
+  private static List<Map.Entry<Long, Double>> nearest(
+      List<Map.Entry<Long, Double>> all, int k, long without) {
+    Comparator<Map.Entry<Long, Double>> order = Map.Entry.comparingByValue();
+    return all.stream()
+        .filter(entry -> entry.getKey() != without)
+        .sorted(order.thenComparing(Map.Entry.comparingByKey()))
+        .limit(k)
+        .toList();
+  }
+
+  private static void check(KlIndex index, Model model, Data data) {
+    Divergence divergence = index.divergence();
+    try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
+      Query all = Query.within(Double.POSITIVE_INFINITY);
+      for (Gaussians x : queries(data)) {
+        for (boolean reverse : new boolean[] {false, true}) {
+          List<List<Map.Entry<Long, Double>>> values =
+              model.all(engine, x, reverse ? all.reverse() : all);
+          for (int k : new int[] {1, 10, 700}) {
+            Query nearest = reverse ? Query.nearest(k).reverse() : Query.nearest(k);
+            IndexNeighbors found = index.search(x, nearest);
+            for (int i = 0; i < x.size(); i++) {
+              assertThat(row(found, found, i)).isEqualTo(nearest(values.get(i), k, Long.MIN_VALUE));
+            }
+          }
+          // just what has the value, too
+          double radius = nearest(values.getFirst(), 25, Long.MIN_VALUE).getLast().getValue();
+          Query within = reverse ? Query.within(radius).reverse() : Query.within(radius);
+          IndexNeighbors found = index.search(x, within);
+          List<List<Map.Entry<Long, Double>>> expected = model.all(engine, x, within);
+          for (int i = 0; i < x.size(); i++) {
+            assertThat(row(found, found, i)).isEqualTo(expected.get(i));
+          }
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @FieldSource("ALL")
+  void findsWhatSortedValuesSay(Divergence divergence) {
+    for (Data data : Data.values()) {
+      Model model = new Model(parts(data, 1));
+      try (KlIndex index = KlIndex.builder(D).divergence(divergence).build()) {
+        model.fill(index);
+        check(index, model, data);
+      }
+    }
+  }
+
+  /** Through commits, another opening, readers, refreshing and snapshots, with several threads. */
+  @ParameterizedTest
+  @FieldSource("ALL")
+  void isKeptByAFolder(Divergence divergence) {
+    Path folder = scratch.resolve("index");
+    Path copy = scratch.resolve("copy");
+    Model model = new Model(parts(Data.ORDINARY, 2));
+    try (KlIndex index = KlIndex.builder(D).divergence(divergence).open(folder);
+        KlIndex reader = KlIndex.openReadOnly(folder)) {
+      assertThat(reader.divergence()).isEqualTo(divergence);
+      model.fill(index);
+      index.commit();
+      check(index, model, Data.ORDINARY);
+      assertThat(reader.refresh()).isTrue();
+      check(reader, model, Data.ORDINARY);
+      index.verify();
+      index.snapshot(copy);
+    }
+    for (Path place : List.of(folder, copy)) {
+      try (KlIndex index = KlIndex.builder(D).threads(3).open(place)) {
+        assertThat(index.divergence()).isEqualTo(divergence);
+        check(index, model, Data.ORDINARY);
+      }
+    }
+  }
+
+  /** By id, by ids, without some, one by one, and gathered. */
+  @ParameterizedTest
+  @FieldSource("ALL")
+  void allSearchesAreByTheDivergence(Divergence divergence) {
+    Model model = new Model(parts(Data.ORDINARY, 3));
+    KlIndex.Builder builder =
+        KlIndex.builder(D).divergence(divergence).batchQueries(Duration.ofMillis(1));
+    try (KlIndex index = KlIndex.builder(D).divergence(divergence).build();
+        KlIndex gathered = builder.build();
+        KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
+      model.fill(index);
+      new Model(model.parts).fill(gathered);
+      long id = model.parts.get(2).ids()[1];
+      Gaussians own = index.get(id);
+      Query all = Query.within(Double.POSITIVE_INFINITY);
+      List<Map.Entry<Long, Double>> values = model.all(engine, own, all).getFirst();
+      IndexNeighbors more = index.nearest(id, 20);
+      assertThat(row(more, more, 0)).isEqualTo(nearest(values, 20, id));
+
+      long[] some = values.stream().mapToLong(Map.Entry::getKey).filter(x -> x % 3 == 0).toArray();
+      IndexNeighbors ranked = index.rank(own, new long[][] {some}, 15);
+      List<Map.Entry<Long, Double>> of =
+          values.stream().filter(entry -> entry.getKey() % 3 == 0).toList();
+      assertThat(row(ranked, ranked, 0)).isEqualTo(nearest(of, 15, Long.MIN_VALUE));
+      IndexNeighbors filtered = index.search(own, Query.nearest(15).filter(x -> x % 3 == 0));
+      assertThat(row(filtered, filtered, 0)).isEqualTo(row(ranked, ranked, 0));
+      IndexNeighbors without = index.search(own, Query.nearest(5).excluding(id));
+      assertThat(row(without, without, 0)).isEqualTo(nearest(values, 5, id));
+
+      Gaussians x = queries(Data.ORDINARY).getFirst();
+      float[] mean = Batch.narrowed(x.mean(0));
+      float[] std = Batch.narrowed(x.scale(0));
+      List<Map.Entry<Long, Double>> expected =
+          nearest(model.all(engine, x, all).getFirst(), 7, Long.MIN_VALUE);
+      for (KlIndex asked : List.of(index, gathered)) {
+        long[] ids = new long[7];
+        float[] found = new float[7];
+        assertThat(asked.query(mean, 0, std, 0, 7, ids, found)).isEqualTo(7);
+        for (int r = 0; r < 7; r++) {
+          assertThat(ids[r]).isEqualTo(expected.get(r).getKey());
+          assertThat(found[r]).isEqualTo((float) (double) expected.get(r).getValue());
+        }
+      }
+      assertThat(index.warmUp()).isEqualTo(index.isReady() && gathered.warmUp());
+    }
+  }
+
+  /** Codes say which references are far, and leave few of them. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Data.class,
+      names = {"ORDINARY", "TINY", "CONSTANT"})
+  void codesLeaveFew(Data data) {
+    for (Divergence divergence :
+        List.of(Divergence.JEFFREYS, Divergence.WASSERSTEIN_2, Divergence.SQUARED_WASSERSTEIN_2)) {
+      try (KlIndex index = KlIndex.builder(D).divergence(divergence).build()) {
+        Batch references = batch(data, Batch.Kind.STD, false, 20_000, new Random(4));
+        long[] ids = new long[20_000];
+        Arrays.setAll(ids, i -> i);
+        index.add(ids, references.gaussians());
+        long before = index.stats().bytesRead();
+        index.nearest(queries(data).getFirst(), 5);
+        // the codes are 20 bytes a reference, and what was given 80 with both times it is counted
+        assertThat(index.stats().bytesRead() - before).isLessThan(QUERIES * 20_000L * 36);
+      }
+    }
+  }
+
+  @Test
+  void wassersteinTakesWhatIsSingular() {
+    float[] mean = {0, 1, 2, 3};
+    float[] std = {0, 1, 0, 0};
+    long[] ids = {7, 8};
+    Gaussians batch = Gaussians.of(ScaleKind.STD, mean, std, 2, ScalePolicy.SEMIDEFINITE);
+    try (KlIndex index =
+        KlIndex.builder(2).divergence(Divergence.SQUARED_WASSERSTEIN_2).open(scratch)) {
+      index.add(ids, batch);
+      index.commit();
+      assertThat(index.get(7, 8).scale(1)).containsExactly(0, 0);
+      index.forEach((found, same) -> assertThat(same.scale(0)).containsExactly(0, 1));
+      assertThat(index.nearest(8, 1).value(0, 0)).isEqualTo(9); // 4 + 4 + 1
+      assertThat(index.nearest(batch, 1).value(1, 0)).isZero();
+      float[] kl = new float[2];
+      assertThat(index.query(mean, 2, std, 2, 2, new long[2], kl)).isEqualTo(2);
+      assertThat(kl).containsExactly(0, 9);
+    }
+    try (KlIndex index = KlIndex.builder(2).divergence(Divergence.JEFFREYS).build()) {
+      assertThatExceptionOfType(InvalidGaussianException.class)
+          .isThrownBy(() -> index.add(ids, batch))
+          .withMessageContaining("(Gaussian 0) has rank 1 of 2 (std 0)")
+          .withMessageContaining("only wasserstein-2 and its square need no inverse");
+    }
+    Gaussians deterministic =
+        Gaussians.of(
+            ScaleKind.STD, new float[2], new float[2], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    try (KlIndex index = KlIndex.builder(2).divergence(Divergence.WASSERSTEIN_2).build()) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> index.add(new long[] {1}, deterministic))
+          .withMessageContaining("deterministic");
+    }
+  }
+
+  @Test
+  void anotherDivergenceIsRefused() throws Exception {
+    KlIndex.builder(D).divergence(Divergence.renyi(0.25)).open(scratch).close();
+    String expected =
+        scratch.toRealPath()
+            + " is an index of the divergence renyi:0.25, not kl; open it with that one, or with none, and make another index for kl";
+    KlIndex.Builder kl = KlIndex.builder(D).divergence(Divergence.KL);
+    assertThatIllegalArgumentException().isThrownBy(() -> kl.open(scratch)).withMessage(expected);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> kl.openReadOnly(scratch))
+        .withMessage(expected);
+    for (KlIndex index :
+        List.of(
+            KlIndex.openReadOnly(scratch),
+            KlIndex.builder(D).openReadOnly(scratch),
+            KlIndex.builder(D).divergence(Divergence.renyi(0.25)).openReadOnly(scratch))) {
+      try (index) {
+        assertThat(index.divergence()).isEqualTo(Divergence.renyi(0.25));
+        assertThat(index.toString())
+            .isEqualTo("KlIndex[0 x 5, renyi:0.25, %s, read only]".formatted(scratch.toRealPath()));
+      }
+    }
+  }
+
+  /** The version is one that a library without divergences refuses; of KL it is as it was. */
+  @Test
+  void theManifestSaysTheDivergence() throws Exception {
+    Path kl = scratch.resolve("kl");
+    KlIndex.builder(D).divergence(Divergence.KL).open(kl).close();
+    assertThat(Files.readString(kl.resolve("manifest")))
+        .startsWith("kullback-index 1\ndimension 5\ngeneration 0\n");
+    Path jeffreys = scratch.resolve("jeffreys");
+    KlIndex.builder(D).divergence(Divergence.JEFFREYS).open(jeffreys).close();
+    assertThat(Files.readString(jeffreys.resolve("manifest")))
+        .startsWith("kullback-index 2\ndimension 5\ndivergence jeffreys\ngeneration 0\n");
+
+    write(jeffreys, "divergence jeffreys", "divergence w2");
+    assertThatExceptionOfType(UncheckedIOException.class)
+        .isThrownBy(() -> KlIndex.open(jeffreys))
+        .withMessage(
+            jeffreys
+                + ": is an index of the divergence w2, which this version of Kullback does not know; take the one that wrote it");
+    byte[] before = Files.readAllBytes(jeffreys.resolve("manifest"));
+    for (String damaged : List.of("divergence kl", "divergence ../x", "divergence", "")) {
+      write(jeffreys, "divergence w2", damaged);
+      assertThatExceptionOfType(CorruptIndexException.class)
+          .isThrownBy(() -> KlIndex.open(jeffreys));
+      Files.write(jeffreys.resolve("manifest"), before);
+    }
+  }
+
+  /** A segment of one index is not one of another's. */
+  @Test
+  void aManifestOfAnotherDivergenceFindsDamage() throws Exception {
+    try (KlIndex index = KlIndex.builder(D).divergence(Divergence.JEFFREYS).open(scratch)) {
+      new Model(parts(Data.ORDINARY, 5)).fill(index);
+      index.commit();
+    }
+    write(scratch, "divergence jeffreys", "divergence wasserstein-2");
+    assertThatExceptionOfType(CorruptIndexException.class).isThrownBy(() -> KlIndex.open(scratch));
+  }
+
+  /** Changes a manifest, and its checksum. */
+  private static void write(Path folder, String from, String to) throws IOException {
+    String text = Files.readString(folder.resolve("manifest"));
+    String changed = text.substring(0, text.lastIndexOf("checksum")).replaceFirst(from, to);
+    CRC32C crc = new CRC32C();
+    crc.update(changed.getBytes(StandardCharsets.US_ASCII));
+    Files.writeString(
+        folder.resolve("manifest"), changed + "checksum %08x\n".formatted(crc.getValue()));
+  }
+
+  /** A call that ends by itself, of each divergence; nothing of it is kept by the thread in the background. */
+  @Test
+  void anIndexWithoutReferencesFindsNone() {
+    Stream.of(Divergence.JEFFREYS, Divergence.HELLINGER)
+        .forEach(divergence -> {
+          try (KlIndex index = KlIndex.builder(D).divergence(divergence).build()) {
+            IndexNeighbors found = index.nearest(queries(Data.TIES).getFirst(), 3);
+            assertThat(found.count(0)).isZero();
+          }
+        });
+  }
+}
