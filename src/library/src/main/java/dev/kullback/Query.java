@@ -148,7 +148,8 @@ public final class Query {
    * </pre>
    *
    * <p>References are left out by their ids, as by {@link #excluding(long[][])}: where the index changes in between, none comes twice. In one
-   * {@link KlIndex#reader()}, pages are exactly parts of the list of all.
+   * {@link KlIndex#reader()}, pages are exactly parts of the list of all, as long as each row of a page {@linkplain IndexNeighbors#isComplete is
+   * complete}; what an incomplete one lacks comes later.
    *
    * @param page the result of the same queries, in the same order
    * @throws IllegalArgumentException as of {@link #excluding(long[][])}

@@ -574,7 +574,7 @@ class EventsTest {
         });
     assertThat(changeOvers.stream().filter(e -> e.getBoolean("compiled")))
         .extracting(e -> "compiled " + e.getString("group"))
-        .contains("compiled SMALL", "compiled SCANS")
+        .contains("compiled small", "compiled scans")
         .containsExactlyInAnyOrderElementsOf(
             jvm.out().lines().filter(line -> line.startsWith("compiled ")).toList());
     List<RecordedEvent> calls =

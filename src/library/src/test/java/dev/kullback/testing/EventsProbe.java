@@ -7,6 +7,7 @@ import dev.kullback.Query;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Locale;
 import java.util.Random;
 import java.util.stream.LongStream;
 
@@ -46,7 +47,7 @@ public final class EventsProbe {
     }
     for (KernelGroup group : KernelGroup.values()) {
       if (group.isCompiled()) {
-        System.out.println("compiled " + group);
+        System.out.println("compiled " + group.name().toLowerCase(Locale.ROOT));
       }
     }
   }

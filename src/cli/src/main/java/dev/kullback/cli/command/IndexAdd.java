@@ -80,7 +80,7 @@ final class IndexAdd implements Callable<Integer> {
       String what =
           replace ? "added %d and replaced %d".formatted(added, replaced) : "added " + added;
       report.line(
-          "%s, in %.3g s; %s has %d of dimension %d now",
+          "%s, in %.3g s; %s has %d Gaussians of dimension %d now",
           what, report.seconds(), folder.path, index.size(), index.dimension());
       folder.describe(report, index);
       Layout.describe(report, "q", List.of(rows.layout()));

@@ -54,7 +54,7 @@ final class IndexCompact implements Callable<Integer> {
       IndexStats stats = index.stats();
       long bytes = stats.mappedBytes() + stats.nativeBytes(); // small segments are read
       report.line(
-          "%s has %d of dimension %d, in %s, %s MB now",
+          "%s has %d Gaussians of dimension %d, in %s, %s MB now",
           folder.path,
           index.size(),
           index.dimension(),

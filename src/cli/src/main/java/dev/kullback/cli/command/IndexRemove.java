@@ -43,7 +43,7 @@ final class IndexRemove implements Callable<Integer> {
       int removed = index.remove(given);
       folder.commit(index);
       report.line(
-          "removed %d; %d of the ids were not there; %s has %d of dimension %d now",
+          "removed %d; %d of the ids were not there; %s has %d Gaussians of dimension %d now",
           removed, given.length - removed, folder.path, index.size(), index.dimension());
       folder.describe(report, index);
       report.put("removed", removed).put("missing", given.length - removed);

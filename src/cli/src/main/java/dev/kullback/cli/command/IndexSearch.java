@@ -121,7 +121,8 @@ final class IndexSearch implements Callable<Integer> {
       names = "--timeout",
       order = PairCommand.FIRST,
       paramLabel = "S",
-      description = "Stop searching after S seconds, and write what was found.")
+      description =
+          "Stop searching after S seconds, and write what was found. A new process searches slowly at first: allow it some seconds.")
   @Nullable Double timeout;
 
   @Option(

@@ -43,8 +43,12 @@ public final class ProofOutput {
   public void describe(Report report) {
     if (complete < rows) {
       report.line(
-          "%d of %d rows are not complete: what they lack has a divergence of at least %s",
-          rows - complete, rows, least);
+          least > 0
+              ? "%d of %d rows are not complete: the Gaussians that they lack have divergences of at least %.4g"
+              : "%d of %d rows are not complete, and of some nothing is known: give a longer --timeout, or a larger --approximate",
+          rows - complete,
+          rows,
+          least);
       report.put("proven_up_to", least);
     }
     report.put("complete", complete);

@@ -424,7 +424,7 @@ public final class BackgroundWarmUp {
     ChangeOverEvent event = Events.changeOver();
     boolean isCompiled = KernelTable.tryOut(group, trial);
     if (event != null) {
-      event.end(group.name(), isCompiled);
+      event.end(group.name().toLowerCase(Locale.ROOT), isCompiled);
     }
     return isCompiled;
   }

@@ -340,7 +340,7 @@ public final class Searches implements AutoCloseable {
       if (event != null) {
         if (call == null) {
           event.did(lead.passes, lead.decided, lead.bytesRead());
-          event.incomplete(failed || lead.found.isComplete ? 0 : 1);
+          event.incomplete(lead.found.isComplete ? 0 : 1);
         } else {
           did(event, call);
         }
@@ -357,9 +357,12 @@ public final class Searches implements AutoCloseable {
     event.incomplete(call.incomplete());
   }
 
-  /** Ends the event of a search, which answered so many queries, or failed. */
+  /** Ends the event of a search of {@code queries} Gaussians, which has none of them answered where it failed. */
   void end(IndexSearchEvent event, int k, double radius, int queries, boolean failed) {
     boolean isCold = !Kernels.isIndexFast(user != null);
+    if (failed) {
+      event.incomplete(0);
+    }
     event.end(name, k, radius, failed ? 0 : queries, crew.threads(), isCold, failed);
   }
 

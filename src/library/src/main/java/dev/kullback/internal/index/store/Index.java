@@ -1118,8 +1118,8 @@ public final class Index implements AutoCloseable {
         long dropped = changes.get();
         if (folder != null && dropped > 0) {
           warn(
-              "KlIndex: %s is closed with %d changes that were not committed, and are lost"
-                  .formatted(folder.path(), dropped));
+              "KlIndex: %s is closed with %d %s not committed, now lost"
+                  .formatted(folder.path(), dropped, dropped == 1 ? "change" : "changes"));
         }
         Snapshot last = snapshot;
         snapshot = new Snapshot(new LiveSegment[0], 0, memory);
