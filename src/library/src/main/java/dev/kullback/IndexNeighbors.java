@@ -40,7 +40,7 @@ public final class IndexNeighbors extends SearchResult {
    * {@return a number x, in nats, for which it is certain that each reference that is not in row i has a divergence of at least x} References that the
    * query's filter or ids leave out do not count.
    *
-   * <p>Of a complete row, x is the k-th value, or the radius, or +∞ if all references are in the row. Of another one, it is the least lower bound of the
+   * <p>Of a complete row, x is the k-th value, or the radius, or +∞ if all references of the index are in the row. Of another one, it is the least lower bound of the
    * references that were left, whose rounding is counted, or the last value of k if that is less; 0 where the search had not gone over all references. Entries
    * of a row of the nearest that are less than x are the nearest ones of all.
    *

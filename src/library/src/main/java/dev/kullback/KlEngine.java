@@ -582,6 +582,9 @@ public final class KlEngine implements AutoCloseable {
    * no {@link #warmUp(int, int, int)} was under way; before the first call, and once the engine is closed, it is false. Calls are right at any time,
    * and faster from then on. An engine that does not wait is ready until it is closed: on the scalar backend, or with
    * {@link Builder#backgroundWarmUp} false. It takes no time to ask.
+   *
+   * <p>What computes entries again, as those of similar Gaussians are, is asked for by the first call that has such entries: unless {@link #warmUp(int, int, int)}
+   * or {@link #ready()} had it compiled before, such calls wait for it though the engine is ready.
    */
   public boolean isReady() {
     return engine.isReady();

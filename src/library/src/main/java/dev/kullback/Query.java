@@ -213,7 +213,7 @@ public final class Query {
    * it throws.
    *
    * <p>Of several timeouts the shortest counts. A search looks at the clock as often as at its thread's interruption: it ends some
-   * milliseconds after its time at the latest, in an index within an eighth of it, or when a filter that runs then returns, or a CUDA device has done what it
+   * milliseconds after its time, or in an index, which decides what it has found, an eighth of the time, more with a k of thousands; or when a filter that runs then returns, or a CUDA device has done what it
    * was given. What the first searches of an engine prepare of a batch looks at the clock only between its parts; {@link Gaussians#prepare()} does it before.
    *
    * @param timeout from the call of the search on, more than zero

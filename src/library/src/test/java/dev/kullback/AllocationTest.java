@@ -252,14 +252,15 @@ class AllocationTest {
       try (KlEngine engine = KlEngine.builder().build()) {
         engine.warmUp(near.gaussians(), p);
         for (Batch query : List.of(far, near)) {
+          long most = 20L * d + 2600; // gaussians() narrows two arrays first
           long fewest = Long.MAX_VALUE;
-          for (int i = 0; i < CALLS_UNTIL_C2; i++) {
+          // On a busy machine C2 comes late.
+          for (int i = 0; i < 20 * CALLS_UNTIL_C2 && fewest > most; i++) {
             long before = AllocatedBytes.ofThread();
             engine.search(query.gaussians(), p, ten, indices, values);
             fewest = Math.min(fewest, AllocatedBytes.ofThread() - before);
           }
-          // gaussians() narrows two arrays first
-          assertThat(fewest).as("D = %d", d).isLessThanOrEqualTo(20L * d + 2600);
+          assertThat(fewest).as("D = %d", d).isLessThanOrEqualTo(most);
         }
       }
     }

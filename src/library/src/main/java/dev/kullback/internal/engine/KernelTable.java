@@ -35,7 +35,7 @@ import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Objects;
-import java.util.function.BooleanSupplier;
+import java.util.function.IntPredicate;
 
 /**
  * All kernels. First come the rows for matrices: a call takes the first row that is for its backend, its divergence and its batches. Then
@@ -177,10 +177,12 @@ enum KernelTable {
     return switch (this) {
       case SMALL -> new SmallKernel(k.worker);
       case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF ->
-          tiles(k, () -> k.isReadyToRecompute(this));
-      case DOUBLE -> tiles(k, () -> true);
-      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> tiles(k, () -> true);
-      case FULL -> new FullVectorKernel(k.worker, k.pair, () -> k.isReadyToRecompute(this));
+          tiles(k, dimension -> k.isReadyToRecompute(this, dimension));
+      case DOUBLE -> tiles(k, _ -> true);
+      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> tiles(k, _ -> true);
+      case FULL ->
+          new FullVectorKernel(
+              k.worker, k.pair, dimension -> k.isReadyToRecompute(this, dimension));
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> new FullPairs(k.pair, k.worker);
@@ -192,7 +194,7 @@ enum KernelTable {
     };
   }
 
-  private static Object tiles(Kernels k, BooleanSupplier isRefinementReady) {
+  private static Object tiles(Kernels k, IntPredicate isRefinementReady) {
     ColdKernel cold = new ColdKernel(k.formula, k.worker, k.pair);
     return new TileKernel(k.formula, k.worker, k.pair, cold, isRefinementReady);
   }

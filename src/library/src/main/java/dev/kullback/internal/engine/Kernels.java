@@ -67,10 +67,7 @@ public final class Kernels {
   /** Row of the last call. */
   private KernelTable row = KernelTable.SCALAR;
 
-  /** Dimension of the last call. */
-  private int dimension;
-
-  /** Whether the last call began while vectors that it would use were not compiled. */
+  /** Whether the last call began, or began to recompute entries, while vectors that it would use were not compiled. */
   private boolean isCold;
 
   /** Makes the kernels of a worker; {@code vectors} tells which vectors are to be used, null for none. */
@@ -125,8 +122,7 @@ public final class Kernels {
     row = KernelTable.of(backend, formula, q, p);
     isCold = isCold(row);
     if (user != null) {
-      dimension = q.dimension();
-      user.begin(dimension, row.atFirst);
+      user.begin(q.dimension(), row.atFirst);
       if (row == KernelTable.DEVICE && (q instanceof FullBatch || p instanceof FullBatch)) {
         user.begin(q.dimension(), KernelTable.FULL_FACTORS.groups); // of new batches
       }
@@ -143,7 +139,7 @@ public final class Kernels {
     return false;
   }
 
-  /** Whether a call began while vectors that it would use were not compiled. */
+  /** Whether a call began, or began to recompute entries, while vectors that it would use were not compiled. */
   boolean isCold() {
     return isCold;
   }
@@ -175,12 +171,14 @@ public final class Kernels {
   }
 
   /** Whether vectors are to recompute entries of a row, asked where there are some; has them tried. */
-  boolean isReadyToRecompute(KernelTable row) {
+  boolean isReadyToRecompute(KernelTable row, int dimension) {
     KernelGroup[] groups = row.toRecompute;
     if (user != null) {
       user.begin(dimension, groups);
     }
-    return isReady(groups[0]);
+    boolean isReady = isReady(groups[0]);
+    isCold |= !isReady;
+    return isReady;
   }
 
   /** Whether vectors of a group are to be used. */

@@ -8,7 +8,7 @@ import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
-import java.util.function.BooleanSupplier;
+import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
 /** Computes blocks tile by tile by the Vector API; entries whose error bound exceeds the contract are computed again by other forms. */
@@ -26,7 +26,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   private final Worker worker;
   private final Pair pair;
   private final ColdKernel cold;
-  private final BooleanSupplier isRefinementReady;
+  private final IntPredicate isRefinementReady;
   private final Tile tile = new Tile();
   private final TileSums<float[]> floats;
 
@@ -46,11 +46,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
 
   /** Makes a kernel of one thread, for which {@code cold} computes tiles that need refinement until that is ready. */
   public TileKernel(
-      Formula formula,
-      Worker worker,
-      Pair pair,
-      ColdKernel cold,
-      BooleanSupplier isRefinementReady) {
+      Formula formula, Worker worker, Pair pair, ColdKernel cold, IntPredicate isRefinementReady) {
     this.worker = worker;
     this.pair = pair;
     this.cold = cold;
@@ -167,7 +163,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     Tile t = tile;
-    if (!hasLastStep && !isRefinementReady.getAsBoolean()) { // float did not store it
+    if (!hasLastStep && !isRefinementReady.test(q.dimension())) { // float did not store it
       cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
       return;
     }
@@ -178,7 +174,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       floats.promote(t);
       afterFloat = t.settle(floats);
     }
-    if (afterFloat > 0 && !isRefinementReady.getAsBoolean()) {
+    if (afterFloat > 0 && !isRefinementReady.test(q.dimension())) {
       cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
       return;
     }

@@ -21,6 +21,8 @@ final class Indexed implements AutoCloseable {
   private final int dimension;
   private final long[] ids;
   private final float[] kl;
+  private final SearchOptions nearest;
+  private final double[] noProof = {};
 
   Indexed(DiagonalBatch references, int k, int threads) {
     dimension = references.dimension();
@@ -31,6 +33,7 @@ final class Indexed implements AutoCloseable {
     alone = new Searches(dimension, 1, null, false);
     ids = new long[k];
     kl = new float[k];
+    nearest = SearchOptions.nearest(k);
   }
 
   void search(DiagonalBatch queries, SearchOptions options, Result r) {
@@ -40,13 +43,11 @@ final class Indexed implements AutoCloseable {
   /** Asks one after the other for the nearest k of queries that are floats and state σ. */
   void query(DiagonalBatch queries, Result r) {
     int k = ids.length;
-    SearchOptions nearest = SearchOptions.nearest(k);
-    double[] proof = {};
     for (int i = 0; i < queries.size(); i++) {
       int at = i * dimension;
       int found =
           alone.query(
-              snapshot, queries.mean32(), at, queries.scale32(), at, nearest, ids, kl, proof);
+              snapshot, queries.mean32(), at, queries.scale32(), at, nearest, ids, kl, noProof);
       for (int s = 0; s < found; s++) {
         r.indices[i * k + s] = (int) ids[s];
         r.values[i * k + s] = kl[s];

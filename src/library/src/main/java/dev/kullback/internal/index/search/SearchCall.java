@@ -164,7 +164,7 @@ final class SearchCall implements Job.Task<Searcher> {
     if (goesOn) {
       isSecond = true;
       values = Integer.MAX_VALUE;
-      pairs.set(0);
+      pairs.set(pairsOfDone());
       Arrays.fill(shared, null);
     }
     return goesOn;
@@ -231,6 +231,10 @@ final class SearchCall implements Job.Task<Searcher> {
       return;
     }
     searcher.start(snapshot, options, values, chunks, end);
+    if (chunks == 1 && searcher.isOver()) { // nothing more is found: many groups may be left
+      isCutOff = true;
+      return;
+    }
     searcher.ask(queries, first(group), count(group));
     if (candidates != null) {
       for (int i = 0; i < searcher.queries(); i++) {
@@ -270,6 +274,17 @@ final class SearchCall implements Job.Task<Searcher> {
       isDone &= found[i].isComplete;
     }
     return isDone;
+  }
+
+  /** Returns how many references the groups have found that are not searched again. */
+  private long pairsOfDone() {
+    long all = 0;
+    for (int group = 0; group < groups; group++) {
+      for (int i = first(group); i < first(group + 1) && isDone(group); i++) {
+        all += found[i].count;
+      }
+    }
+    return all;
   }
 
   private int most() {

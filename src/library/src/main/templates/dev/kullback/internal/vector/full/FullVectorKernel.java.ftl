@@ -8,7 +8,7 @@ package dev.kullback.internal.vector.full;
 
 <#if isKl && asVectors>
 import dev.kullback.internal.batch.FullBatch;
-import java.util.function.BooleanSupplier;
+import java.util.function.IntPredicate;
 </#if>
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
@@ -56,7 +56,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
   private final Worker worker;
   private final Pair pair;
 <#if isKl && asVectors>
-  private final BooleanSupplier arePairsReady;
+  private final IntPredicate arePairsReady;
   private final FullSolveKernel solve = new FullSolveKernel();
 </#if>
   private final ${twin}ProductKernels products = new ${twin}ProductKernels();
@@ -87,7 +87,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
 
 <#if isKl && asVectors>
   /** Makes a kernel of one thread, which recomputes entries one by one until pairs in lanes are ready. */
-  public ${class}(Worker worker, Pair pair, BooleanSupplier arePairsReady) {
+  public ${class}(Worker worker, Pair pair, IntPredicate arePairsReady) {
     this.worker = worker;
     this.pair = pair;
     this.arePairsReady = arePairsReady;
@@ -236,7 +236,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
       boolean packed = false;
       for (int i = row0; i < row1; i++) {
         long bits = (open[i - row0] >>> v) & (-1L >>> -V);
-        if (Long.bitCount(bits) < SEVERAL || !arePairsReady.getAsBoolean()) {
+        if (Long.bitCount(bits) < SEVERAL || !arePairsReady.test(q.dimension())) {
           continue;
         }
         if (!packed) {

@@ -859,7 +859,8 @@ class FolderTest {
       assertThatThrownBy(() -> index.copyTo(scratch))
           .isInstanceOf(IndexLockedException.class)
           .hasMessage(
-              scratch.toRealPath() + ": is open in this process already; name another folder");
+              scratch.toRealPath()
+                  + ": is open in this process already; name another folder; KlIndex.openReadOnly reads the last commit meanwhile");
       Path file = Files.createFile(target.resolve("file"));
       assertThatThrownBy(() -> index.copyTo(file))
           .isInstanceOf(UncheckedIOException.class)
