@@ -86,6 +86,31 @@ class IndexSearchTest {
         .hasSize(N);
   }
 
+  /** Half of the queries have found all after the first pass of a search with a time limit, and the others more than that computes. */
+  @Test
+  void mostPairsCountBothPassesOfATimedSearch() {
+    int d = 8;
+    int n = 20_000;
+    float[] ones = new float[n * d];
+    Arrays.fill(ones, 1);
+    float[] mean = new float[n * d];
+    Random random = new Random(1);
+    for (int k = 0; k < mean.length; k++) {
+      mean[k] = (float) random.nextGaussian();
+    }
+    float[] asked = new float[32 * d];
+    Arrays.fill(asked, 0, 16 * d, 0.9F);
+    DiagonalGaussians q = DiagonalGaussians.ofStd(asked, Arrays.copyOf(ones, 32 * d), d);
+    try (KlIndex many = KlIndex.builder(d).build()) {
+      many.add(LongStream.range(0, n).toArray(), DiagonalGaussians.ofStd(mean, ones, d));
+      int pairs = many.within(q, 2.2).start(32);
+      Query timed = Query.within(2.2).timeout(Duration.ofDays(1));
+      assertThat(many.search(q, timed.maxPairs(pairs)).start(32)).isEqualTo(pairs);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> many.search(q, timed.maxPairs(pairs - 1)));
+    }
+  }
+
   @Test
   void amongColumnsOfAnEngineIsAsAFilter() {
     DiagonalGaussians p = draw(50, 3);

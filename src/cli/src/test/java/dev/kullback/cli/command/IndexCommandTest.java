@@ -253,7 +253,7 @@ class IndexCommandTest extends CommandFixture {
       assertThat(proven[2 * i + 1]).isEqualTo(values[3 * i + 2]);
     }
     assertThat(done(query + "--timeout 1e-9"))
-        .contains(N + " of " + N + " rows are not complete", "at least 0");
+        .contains(N + " of " + N + " rows are not complete", "give a longer --timeout");
     assertThat(values(read("x.npy", N, 2))).containsOnly(0);
     assertThat(longs("i.npy", N, 3)).containsOnly(-1);
     done("query FOLDER --radius inf --indices i.npy -o o.npy --proven x.npy --approximate 1" + Q);
@@ -386,16 +386,16 @@ class IndexCommandTest extends CommandFixture {
         "add FOLDER --ids k.npy" + Q,
         "k.npy: row 2: id 7 is in the index already: give --replace to replace its Gaussian (counted from 0)");
     assertThat(done("add FOLDER --replace --ids k.npy" + Q))
-        .matches("added 5 and replaced 2, in \\S+ s; \\S+index has 10 of dimension 6 now\\R");
+        .matches("added 5 and replaced 2, in \\S+ s; \\S+index has 10 Gaussians of dimension 6 now\\R");
     NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {4}, 100, 0, 55, 100);
     assertThat(done("remove FOLDER --ids gone.npy"))
-        .matches("removed 2; 1 of the ids were not there; \\S+index has 8 of dimension 6 now\\R");
+        .matches("removed 2; 1 of the ids were not there; \\S+index has 8 Gaussians of dimension 6 now\\R");
     ids("new.npy", 0, 1, 2, 3, 4);
     assertRefused(
         "add FOLDER --ids j.npy" + P, "j.npy: row 0: id -9000000000 is in the index already");
     ids("l.npy", 200, 201, 202, 203, 204);
     assertThat(done("add FOLDER --ids l.npy" + P))
-        .matches("added 5, in \\S+ s; \\S+index has 13 of dimension 6 now\\R");
+        .matches("added 5, in \\S+ s; \\S+index has 13 Gaussians of dimension 6 now\\R");
     assertThat(done("remove FOLDER --ids l.npy")).startsWith("removed 5; 0 of");
 
     double[] mean = new double[8 * D];
@@ -509,7 +509,7 @@ class IndexCommandTest extends CommandFixture {
     Files.writeString(left, "left");
     Files.setLastModifiedTime(left, FileTime.from(Instant.now().plusSeconds(1000)));
     assertThat(done("compact FOLDER"))
-        .matches(Pattern.quote(index + " has 4 of dimension 6, in 1 segment, ") + "\\S+ MB now\\R");
+        .matches(Pattern.quote(index + " has 4 Gaussians of dimension 6, in 1 segment, ") + "\\S+ MB now\\R");
     assertThat(left).exists();
     assertThat(done("info FOLDER --check")).contains("size      4", "deleted   0");
     Map<?, ?> purged = facts("compact FOLDER --purge --json");
@@ -1040,11 +1040,11 @@ class IndexCommandTest extends CommandFixture {
     ids("k.npy");
     String none = " --mean m.npy --std x.npy";
     assertThat(done("add FOLDER --ids k.npy" + none))
-        .matches("added 0, in \\S+ s; \\S+index has 5 of dimension 6 now\\R");
+        .matches("added 0, in \\S+ s; \\S+index has 5 Gaussians of dimension 6 now\\R");
     assertThat(done("add FOLDER --replace --clamp --ids k.npy" + none))
         .startsWith("added 0 and replaced 0, in ");
     assertThat(done("remove FOLDER --ids k.npy"))
-        .matches("removed 0; 0 of the ids were not there; \\S+index has 5 of dimension 6 now\\R");
+        .matches("removed 0; 0 of the ids were not there; \\S+index has 5 Gaussians of dimension 6 now\\R");
     done("info FOLDER --check");
     done("query FOLDER -k 2 --exclude-ids k.npy --indices i.npy -o o.npy" + none);
     assertThat(longs("i.npy", 0, 2)).isEmpty();
