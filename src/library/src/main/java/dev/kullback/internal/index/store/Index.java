@@ -21,6 +21,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BiFunction;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -560,7 +561,7 @@ public final class Index implements AutoCloseable {
     List<List<Part>> groups;
     lock(writer);
     try {
-      awaitMerges();
+      awaitMerges(part -> true);
       checkOpen();
       open = null;
       groups = policy.rewritten(parts, all);
@@ -593,10 +594,10 @@ public final class Index implements AutoCloseable {
     }
   }
 
-  /** Waits until no thread merges, as what it makes may have rows that were deleted since it began. */
-  private void awaitMerges() {
+  /** Waits until no thread merges parts of a sort, as what it makes may have rows that were deleted since it began. */
+  private void awaitMerges(Predicate<Part> sort) {
     try {
-      while (Arrays.stream(parts).anyMatch(part -> part.merging)) {
+      while (Arrays.stream(parts).anyMatch(part -> part.merging && sort.test(part))) {
         merged.await();
       }
     } catch (InterruptedException e) {
@@ -664,7 +665,12 @@ public final class Index implements AutoCloseable {
       live = Deletions.carry(merge.before().get(s), merge.group().get(s).live, live);
     }
     List<Part> after = new ArrayList<>(Arrays.asList(parts));
-    after.removeAll(merge.group());
+    for (Part part : merge.group()) {
+      boolean wasThere = after.remove(part);
+      if (!wasThere && part.live.live() > 0) { // its rows are in another already
+        throw new IllegalStateException("a part of a merge was replaced meanwhile");
+      }
+    }
     if (live.live() > 0) {
       after.add(new Part(live));
     }
@@ -846,6 +852,7 @@ public final class Index implements AutoCloseable {
       mergeBeside(() -> unwritten(MergePolicy.SMALL_COMMIT, MergePolicy.MOST_COMMIT));
       lock(writer);
       try {
+        awaitMerges(Index::isUnsorted); // a change may have had it taken meanwhile
         checkOpen();
         open = null;
         tryMerges(() -> unwritten(0, MergePolicy.SMALL_COMMIT));
@@ -878,10 +885,14 @@ public final class Index implements AutoCloseable {
     return policy.unwritten(parts, open, least, Math.min(most, leastFailing()));
   }
 
-  /** Makes segments as others of those that were open, and could not be merged. */
+  private static boolean isUnsorted(Part part) {
+    return part.live.segment().isOpen();
+  }
+
+  /** Makes segments as others of those that were open, and could not be merged; no thread merges them now. */
   private void sortAll() {
     for (Part part : parts) {
-      if (part.live.segment().isOpen()) {
+      if (isUnsorted(part)) {
         Merge merge = Merge.of(List.of(part), null);
         exchange(merge, Segment.merge(merge.before(), memory::allocate));
       }

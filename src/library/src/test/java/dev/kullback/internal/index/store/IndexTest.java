@@ -19,9 +19,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -222,6 +224,95 @@ class IndexTest {
     }
   }
 
+  /**
+   * While a commit merges segments, a change has those merged by the index's thread that were open when the commit began: it makes none of
+   * them a segment by itself as well, and each row stays in one place.
+   */
+  @Test
+  void aCommitWaitsForAMergeOfWhatWasOpen() throws Exception {
+    int dimension = 256;
+    AtomicReference<Thread> committer = new AtomicReference<>();
+    CountDownLatch committing = new CountDownLatch(1);
+    CountDownLatch merging = new CountDownLatch(1);
+    Map<Long, Long> expected = new TreeMap<>();
+    try (Index index =
+        Index.open(
+            scratch,
+            dimension,
+            new FileOperations(),
+            (parts, memory) -> {
+              if (isMergeThread(Thread.currentThread())) {
+                assertThat(parts).anyMatch(part -> part.segment().isOpen());
+                merging.countDown();
+                await(() -> {
+                  Thread.State state = committer.get().getState();
+                  return state == Thread.State.WAITING || state == Thread.State.TERMINATED;
+                });
+              } else if (parts.getFirst().segment().isDouble()) {
+                committing.countDown();
+                await(() -> merging.getCount() == 0);
+              }
+              return Segment.merge(parts, memory);
+            })) {
+      for (int k = 0; k < 5; k++) {
+        add(index, expected, false, 1000L * k, 500);
+        index.commit();
+      }
+      for (int k = 0; k < 180; k++) {
+        add(index, expected, false, 10_000 + k, 1);
+      }
+      add(index, expected, true, 20_000, 300);
+      add(index, expected, true, 21_000, 300); // the commit merges the two
+      FutureTask<Boolean> commit = new FutureTask<>(index::commit);
+      committer.set(new Thread(commit));
+      committer.get().start();
+      committing.await();
+      add(index, expected, false, 30_000, 500); // the eighth of its order of magnitude
+      assertThat(commit.get()).isTrue();
+      await(() -> threads() == 0);
+      assertThat(Content.of(index)).isEqualTo(expected);
+      assertThat(index.failedMerges()).isZero();
+      index.commit();
+    }
+    try (Index index = Index.open(scratch, dimension)) {
+      assertThat(Content.of(index)).isEqualTo(expected);
+    }
+  }
+
+  private static void add(
+      Index index, Map<Long, Long> expected, boolean isDouble, long from, int rows) {
+    long[] ids = LongStream.range(from, from + rows).toArray();
+    index.add(ids, Content.batch(index.dimension(), isDouble, ids));
+    put(expected, ids, ids);
+  }
+
+  /** A merge of parts that another has replaced in the meantime is dropped: it would have their rows twice. */
+  @Test
+  void noMergeReplacesPartsThatAreNotThere() {
+    AtomicReference<Index> made = new AtomicReference<>();
+    AtomicBoolean isFirst = new AtomicBoolean(true);
+    Map<Long, Long> expected = new TreeMap<>();
+    try (Index index =
+        Index.open(
+            scratch,
+            1,
+            new FileOperations(),
+            (parts, memory) -> {
+              if (isFirst.getAndSet(false)) {
+                add(made.get(), expected, false, 50_000, 500); // the same parts are due
+              }
+              return Segment.merge(parts, memory);
+            })) {
+      made.set(index);
+      for (int k = 0; k < 8; k++) {
+        add(index, expected, false, 1000L * k, 500);
+      }
+      assertThat(isFirst).isFalse();
+      assertThat(Content.of(index)).isEqualTo(expected);
+      assertThat(index.failedMerges()).isOne();
+    }
+  }
+
   /** A merge that fails changes nothing, is tried again, and the rest of the index goes on meanwhile. */
   @Test
   void mergesMayFail() {
@@ -392,9 +483,11 @@ class IndexTest {
   }
 
   private static long threads() {
-    return Thread.getAllStackTraces().keySet().stream()
-        .filter(thread -> thread.getName().equals("kullback-merge"))
-        .count();
+    return Thread.getAllStackTraces().keySet().stream().filter(IndexTest::isMergeThread).count();
+  }
+
+  private static boolean isMergeThread(Thread thread) {
+    return thread.getName().equals("kullback-merge");
   }
 
   private static void awaitLatch(CountDownLatch latch) {
