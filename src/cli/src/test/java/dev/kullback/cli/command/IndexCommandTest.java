@@ -386,10 +386,12 @@ class IndexCommandTest extends CommandFixture {
         "add FOLDER --ids k.npy" + Q,
         "k.npy: row 2: id 7 is in the index already: give --replace to replace its Gaussian (counted from 0)");
     assertThat(done("add FOLDER --replace --ids k.npy" + Q))
-        .matches("added 5 and replaced 2, in \\S+ s; \\S+index has 10 Gaussians of dimension 6 now\\R");
+        .matches(
+            "added 5 and replaced 2, in \\S+ s; \\S+index has 10 Gaussians of dimension 6 now\\R");
     NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {4}, 100, 0, 55, 100);
     assertThat(done("remove FOLDER --ids gone.npy"))
-        .matches("removed 2; 1 of the ids were not there; \\S+index has 8 Gaussians of dimension 6 now\\R");
+        .matches(
+            "removed 2; 1 of the ids were not there; \\S+index has 8 Gaussians of dimension 6 now\\R");
     ids("new.npy", 0, 1, 2, 3, 4);
     assertRefused(
         "add FOLDER --ids j.npy" + P, "j.npy: row 0: id -9000000000 is in the index already");
@@ -509,7 +511,9 @@ class IndexCommandTest extends CommandFixture {
     Files.writeString(left, "left");
     Files.setLastModifiedTime(left, FileTime.from(Instant.now().plusSeconds(1000)));
     assertThat(done("compact FOLDER"))
-        .matches(Pattern.quote(index + " has 4 Gaussians of dimension 6, in 1 segment, ") + "\\S+ MB now\\R");
+        .matches(
+            Pattern.quote(index + " has 4 Gaussians of dimension 6, in 1 segment, ")
+                + "\\S+ MB now\\R");
     assertThat(left).exists();
     assertThat(done("info FOLDER --check")).contains("size      4", "deleted   0");
     Map<?, ?> purged = facts("compact FOLDER --purge --json");
@@ -1044,7 +1048,8 @@ class IndexCommandTest extends CommandFixture {
     assertThat(done("add FOLDER --replace --clamp --ids k.npy" + none))
         .startsWith("added 0 and replaced 0, in ");
     assertThat(done("remove FOLDER --ids k.npy"))
-        .matches("removed 0; 0 of the ids were not there; \\S+index has 5 Gaussians of dimension 6 now\\R");
+        .matches(
+            "removed 0; 0 of the ids were not there; \\S+index has 5 Gaussians of dimension 6 now\\R");
     done("info FOLDER --check");
     done("query FOLDER -k 2 --exclude-ids k.npy --indices i.npy -o o.npy" + none);
     assertThat(longs("i.npy", 0, 2)).isEmpty();
