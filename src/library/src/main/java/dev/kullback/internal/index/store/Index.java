@@ -400,7 +400,6 @@ public final class Index implements AutoCloseable {
     Segment made = Segment.open(memory::allocate, Coordinates.of(divergence), batch, rows, order());
     try {
       change(deleted, made.with(ids, batch), null);
-      open = parts[parts.length - 1];
     } finally {
       made.release(); // the snapshot keeps it
     }
@@ -505,7 +504,9 @@ public final class Index implements AutoCloseable {
       after.add(new Part(new LiveSegment(added)));
     }
     publish(before, live, after, snapshot.size() - removed + size);
-    if (open != null && open.live.live() == 0) {
+    if (grown == null && added != null && added.isOpen()) {
+      open = after.getLast(); // before merges, which leave it alone
+    } else if (open != null && open.live.live() == 0) {
       open = null;
     }
     changes.addAndGet(removed + (long) size);

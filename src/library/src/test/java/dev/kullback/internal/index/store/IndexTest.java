@@ -279,6 +279,38 @@ class IndexTest {
     }
   }
 
+  /** An open segment takes the next row, whatever other segments become due when its first is added. */
+  @Test
+  void noMergeTakesTheOpenSegment() {
+    AtomicInteger merges = new AtomicInteger();
+    Map<Long, Long> expected = new TreeMap<>();
+    try (Index index =
+        Index.open(
+            scratch,
+            1,
+            new FileOperations(),
+            (parts, memory) -> {
+              merges.incrementAndGet();
+              return Segment.merge(parts, memory);
+            })) {
+      for (int k = 0; k < 7; k++) {
+        add(index, expected, false, k, 1);
+        index.commit();
+      }
+      merges.set(0);
+      for (int k = 7; k < 10; k++) { // the eighth of its order of magnitude, and more
+        add(index, expected, false, k, 1);
+        try (Snapshot state = index.acquire()) {
+          Segment last = state.segments()[state.segments().length - 1].segment();
+          assertThat(last.isOpen()).isTrue();
+          assertThat(last.size()).isEqualTo(k - 6);
+        }
+      }
+      assertThat(merges).hasValue(0);
+      assertThat(Content.of(index)).isEqualTo(expected);
+    }
+  }
+
   private static void add(
       Index index, Map<Long, Long> expected, boolean isDouble, long from, int rows) {
     long[] ids = LongStream.range(from, from + rows).toArray();
