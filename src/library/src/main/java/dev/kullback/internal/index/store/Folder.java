@@ -1180,15 +1180,24 @@ final class Folder implements AutoCloseable {
   private void deleteUnfinished(FileTime committed) throws IOException {
     Set<String> named = manifest.files();
     for (String name : names(path)) {
-      boolean isOld =
-          isTemporary(name)
-              && !named.contains(whole(name))
-              && scratches.stream().noneMatch(scratch -> scratch.file().endsWith(name))
-              && Files.getLastModifiedTime(path.resolve(name)).compareTo(committed) <= 0;
-      if (isOld) {
+      boolean isLeft = isTemporary(name) && !named.contains(whole(name)) && !isScratch(name);
+      if (isLeft && isFrom(committed, name)) {
         delete(name);
       }
     }
+  }
+
+  /** Whether a file is there and no newer than this. */
+  private boolean isFrom(FileTime committed, String name) throws IOException {
+    try {
+      return Files.getLastModifiedTime(path.resolve(name)).compareTo(committed) <= 0;
+    } catch (NoSuchFileException e) { // it was a merge's, whose memory was given back
+      return false;
+    }
+  }
+
+  private boolean isScratch(String name) {
+    return scratches.stream().anyMatch(scratch -> scratch.file().endsWith(name));
   }
 
   /** Files of memory that no commit has named yet. */
@@ -1213,7 +1222,8 @@ final class Folder implements AutoCloseable {
           Set<String> left = names(path);
           left.removeIf(name ->
               manifest.files().contains(whole(name))
-                  || scratches.stream().anyMatch(scratch -> scratch.file().endsWith(name)));
+                  || isScratch(name)
+                  || Files.notExists(path.resolve(name)));
           if (!left.isEmpty()) {
             throw refused(
                 path,

@@ -126,11 +126,13 @@ final class Memory implements AutoCloseable {
     /** Deletes the file, unless it is kept; whoever closes the folder waits for that, as others may use the name then. */
     synchronized void delete() {
       if (!isKept) {
-        keep();
+        isKept = true;
         try {
           files.delete(file);
         } catch (IOException e) {
           // a later commit deletes it
+        } finally {
+          all.remove(this); // no sooner, or it would be nobody's while it is there
         }
       }
     }

@@ -249,6 +249,67 @@ class PurgeTest {
     }
   }
 
+  /** What is listed may be gone when it is looked at. */
+  @Test
+  void filesThatAreGoneMeanwhile() throws IOException {
+    Path[] left = {
+      scratch.resolve("segment-000777.bin.tmp"), scratch.resolve("segment-000778.bin.tmp")
+    };
+    FileOperations files =
+        new FileOperations() {
+          @Override
+          void delete(Path file) throws IOException {
+            super.delete(file);
+            if (file.getFileName().toString().startsWith("segment-00077")) {
+              super.delete(left[0]);
+              super.delete(left[1]);
+            }
+          }
+        };
+    try (Index index = Index.open(scratch, D, files, Segment::merge)) {
+      index.add(ids(1, 100), batch(ids(1, 100)));
+      index.commit();
+      for (Path file : left) {
+        Files.write(file, new byte[1]);
+      }
+      index.purge();
+      assertThat(left[0]).doesNotExist();
+      assertThat(left[1]).doesNotExist();
+    }
+  }
+
+  /** Files that merges make and delete at any time are none that a purge could not delete. */
+  @Test
+  void purgesBesideFilesOfMerges() throws Exception {
+    FileOperations files =
+        new FileOperations() {
+          @Override
+          void sync(Path folder) {
+            // it would take most of the time
+          }
+        };
+    AtomicBoolean stop = new AtomicBoolean();
+    try (ExecutorService other = Executors.newSingleThreadExecutor();
+        Memory memory = new Memory();
+        Folder folder = Folder.open(scratch, D, null, files, memory)) {
+      Future<?> merges =
+          other.submit(() -> {
+            while (!stop.get()) {
+              folder.scratch(64).release();
+              memory.reclaim();
+            }
+          });
+      try {
+        for (int k = 0; k < 3000; k++) {
+          folder.purge(List.of());
+        }
+      } finally {
+        stop.set(true);
+      }
+      merges.get();
+    }
+  }
+
   /** All of a kind becomes one segment, in memory and in a folder, whether it was committed or not. */
   @Test
   void compactsToOneSegmentOfAKind() {
