@@ -1219,6 +1219,7 @@ final class Folder implements AutoCloseable {
           checkWritable();
           finish();
           deleteUnfinished(FileTime.from(Instant.MAX));
+          files.sync(path); // or a power failure brings back what was deleted
           Set<String> left = names(path);
           left.removeIf(name ->
               manifest.files().contains(whole(name))

@@ -249,6 +249,42 @@ class PurgeTest {
     }
   }
 
+  /** No power failure brings back a file that a purge has deleted, obsolete or unfinished. */
+  @Test
+  void whatIsDeletedStaysDeleted() throws IOException {
+    List<String> deletedLast = new ArrayList<>(); // since the folder was synced
+    List<String> deleted = new ArrayList<>();
+    FileOperations files =
+        new FileOperations() {
+          @Override
+          void delete(Path file) throws IOException {
+            if (Files.exists(file)) {
+              deletedLast.add(file.getFileName().toString());
+            }
+            super.delete(file);
+          }
+
+          @Override
+          void sync(Path folder) throws IOException {
+            super.sync(folder);
+            deleted.addAll(deletedLast);
+            deletedLast.clear();
+          }
+        };
+    try (Index index = Index.open(scratch, D, files, Segment::merge)) {
+      index.add(ids(1, 100), batch(ids(1, 100)));
+      index.commit();
+      Files.write(scratch.resolve("segment-000777.bin.tmp"), new byte[1]);
+      index.remove(ids(1, 10));
+      index.purge();
+      assertThat(deletedLast).isEmpty();
+      assertThat(deleted).contains("segment-000001.bin", "segment-000777.bin.tmp");
+      index.remove(ids(11, 90));
+      index.purge();
+      assertThat(deletedLast).isEmpty();
+    }
+  }
+
   /** What is listed may be gone when it is looked at. */
   @Test
   void filesThatAreGoneMeanwhile() throws IOException {
