@@ -490,8 +490,7 @@ class ReductionsTest extends CommandFixture {
   /** A policy of the Wasserstein distance is told where that can be had. */
   @Test
   void helpOfCommandsWithoutADivergence() {
-    for (String command :
-        List.of("reduce", "entropy", "index create", "index add", "index query", "mixture-kl")) {
+    for (String command : List.of("reduce", "entropy", "index add", "index query", "mixture-kl")) {
       assertThat(run(command + " --help").out()).contains("--clamp").doesNotContain("asserstein");
     }
     for (String command : List.of("pairwise", "topk", "within", "aligned", "standard")) {
