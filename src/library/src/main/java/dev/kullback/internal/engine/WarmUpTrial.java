@@ -46,6 +46,12 @@ final class WarmUpTrial {
   private static final int SLOWER = 2;
 
   /**
+   * The same where hardly an entry is recomputed: compiled, vectors take a third of the cold kernels' time or less at 128, 256 and 512 bits. With
+   * {@link #SLOWER} calls changed over some 0.3 s before all of it was compiled, and took 5 to 40 times as long meanwhile (Zen 4).
+   */
+  private static final int NO_SLOWER = 1;
+
+  /**
    * Multiple that tells that vectors have left the interpreter. It ends a trial in few dimensions before one in more, which then takes what C2
    * has: with {@link #SLOWER} there, too, C2 worked 3.4 s instead of 1.5 on full covariances, and 1.5 instead of 1.1 on Jeffreys' divergence
    * (Zen 4).
@@ -143,7 +149,7 @@ final class WarmUpTrial {
             () -> plain.into(out).pairwise(q, p.diagonal(Scale.STD, false, RangeCheck.PLAIN)),
             () -> vectors.into(out).pairwise(q, p.diagonal(Scale.STD, false, RangeCheck.PLAIN)),
             () -> {},
-            1)
+            NO_SLOWER)
         && checks();
   }
 
@@ -180,7 +186,7 @@ final class WarmUpTrial {
           () -> matrices(plain, q, p, false, RangeCheck.PLAIN),
           () -> matrices(vectors, q, p, false, RangeCheck.PLAIN),
           () -> matrices(vectors, mixedQ, mixedP),
-          d == FEW_DIMENSIONS ? PAST_INTERPRETER : SLOWER)) {
+          d == FEW_DIMENSIONS ? PAST_INTERPRETER : NO_SLOWER)) {
         return false;
       }
     }
@@ -214,7 +220,7 @@ final class WarmUpTrial {
             () -> matrices(plain, full(q), full(p)),
             () -> matrices(vectors, full(q), full(p)),
             () -> {},
-            d == FEW_FULL_DIMENSIONS ? PAST_INTERPRETER : SLOWER)) {
+            d == FEW_FULL_DIMENSIONS ? PAST_INTERPRETER : spread == FAR ? NO_SLOWER : SLOWER)) {
           return false;
         }
       }
@@ -327,7 +333,7 @@ final class WarmUpTrial {
           floats.into(out).pairwise(p, q); // a tail of one vector
           floats.into(out).pairwise(nearQ, nearP);
         },
-        1);
+        NO_SLOWER);
   }
 
   private boolean matrices(int d, int slower, boolean wide, double[]... spreads) {
