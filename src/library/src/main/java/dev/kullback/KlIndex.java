@@ -75,9 +75,6 @@ import org.jspecify.annotations.Nullable;
  * @since 0.1.0
  */
 public final class KlIndex implements AutoCloseable {
-  /** Takes no proof. */
-  private static final double[] NO_PROOF = {};
-
   private final Index index;
   private final Divergence divergence;
   private final Searches searches;
@@ -742,7 +739,7 @@ public final class KlIndex implements AutoCloseable {
       options = SearchOptions.nearest(k);
       nearest = options;
     }
-    return query(mean, meanAt, std, stdAt, options, ids, kl, NO_PROOF);
+    return query(mean, meanAt, std, stdAt, options, ids, kl, Searches.NO_PROOF);
   }
 
   /**

@@ -22,7 +22,6 @@ final class Indexed implements AutoCloseable {
   private final long[] ids;
   private final float[] kl;
   private final SearchOptions nearest;
-  private final double[] noProof = {};
 
   Indexed(DiagonalBatch references, int k, int threads) {
     dimension = references.dimension();
@@ -47,7 +46,15 @@ final class Indexed implements AutoCloseable {
       int at = i * dimension;
       int found =
           alone.query(
-              snapshot, queries.mean32(), at, queries.scale32(), at, nearest, ids, kl, noProof);
+              snapshot,
+              queries.mean32(),
+              at,
+              queries.scale32(),
+              at,
+              nearest,
+              ids,
+              kl,
+              Searches.NO_PROOF);
       for (int s = 0; s < found; s++) {
         r.indices[i * k + s] = (int) ids[s];
         r.values[i * k + s] = kl[s];

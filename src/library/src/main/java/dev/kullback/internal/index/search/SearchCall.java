@@ -156,11 +156,7 @@ final class SearchCall implements Job.Task<Searcher> {
 
   /** Has the next pass done by {@link #tasks}, if there is need and time; returns whether. */
   boolean isToGoOn() {
-    boolean areOpen = false;
-    for (Found one : found) {
-      areOpen |= !one.isComplete;
-    }
-    boolean goesOn = areOpen && !isSecond && !isCutOff && hasSecond(options, values);
+    boolean goesOn = !isSecond && !isCutOff && hasSecond(options, values) && incomplete() > 0;
     if (goesOn) {
       isSecond = true;
       values = Integer.MAX_VALUE;
@@ -280,7 +276,8 @@ final class SearchCall implements Job.Task<Searcher> {
   private long pairsOfDone() {
     long all = 0;
     for (int group = 0; group < groups; group++) {
-      for (int i = first(group); i < first(group + 1) && isDone(group); i++) {
+      int end = isDone(group) ? first(group + 1) : first(group);
+      for (int i = first(group); i < end; i++) {
         all += found[i].count;
       }
     }
