@@ -62,7 +62,7 @@ class BackgroundWarmUpTest {
   @Test
   void anEngineWaitsForItsOwnVectorsAlone() throws Exception {
     assertThat(run("true", 1, "WASSERSTEIN_2"))
-        .containsExactly("FLOAT_WASSERSTEIN_2", "FULL", "SCANS", "WASSERSTEIN_2");
+        .containsExactly("FLOAT_WASSERSTEIN_2", "FULL_FACTORS", "SCANS", "WASSERSTEIN_2");
   }
 
   /** Ready is one who waits for nothing any more; the stage, the flag and the line in the log tell the same. */
