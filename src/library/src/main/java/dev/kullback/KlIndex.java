@@ -224,8 +224,8 @@ public final class KlIndex implements AutoCloseable {
      *
      * <p>An index of {@link Divergence#WASSERSTEIN_2} or {@link Divergence#SQUARED_WASSERSTEIN_2} takes Gaussians of {@link ScalePolicy#SEMIDEFINITE},
      * whose σ may be 0. Searches by these two and by {@link Divergence#JEFFREYS} read codes, as those by KL do, and those by
-     * {@link Divergence#REVERSE_KL} floats. By any other divergence they compute the value of each
-     * reference, one after the other, which takes many times as long as {@link KlEngine#nearest(Gaussians, Gaussians, int)} with prepared references.
+     * {@link Divergence#REVERSE_KL} floats. By any other divergence they compute the values of all references, as
+     * {@link KlEngine#nearest(Gaussians, Gaussians, int)} does with prepared ones, and keep what the kernels read on the heap while memory lasts.
      *
      * @param divergence the divergence
      * @return this builder
@@ -713,7 +713,8 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Finds the references of {@link #nearest(Gaussians, int)} for one query in arrays, and writes them to arrays. With one thread
-   * and without {@link Builder#batchQueries}, a call that is warm allocates nothing for k up to 16,384; for more, working memory is not kept. Near duplicates whose
+   * and without {@link Builder#batchQueries}, a call that is warm allocates nothing for k up to 16,384; for more, working memory is not kept. By a divergence without codes it allocates
+   * some kilobytes. Near duplicates whose
    * scales were given otherwise than as σ may allocate some 100 bytes a dimension, for terms in twice the precision of double.
    *
    * @param mean holds the query's means at {@code mean[meanAt … meanAt + D − 1]}

@@ -231,6 +231,41 @@ class IndexDivergenceTest {
     }
   }
 
+  /** Kernels for matrices answer for the one, and bounds for the other. */
+  @ParameterizedTest
+  @FieldSource("ALL")
+  void manyQueriesFindWhatFewDo(Divergence divergence) {
+    for (Data data : Data.values()) {
+      Model model = new Model(parts(data, 5));
+      int threads = 1 + 2 * (data.ordinal() % 2);
+      try (KlIndex index = KlIndex.builder(D).divergence(divergence).threads(threads).build()) {
+        model.fill(index);
+        Gaussians many = batch(data, Batch.Kind.VARIANCE, false, 70, new Random(6)).gaussians();
+        double radius = index.nearest(many.slice(0, 1), 25).value(0, 24);
+        for (Query query :
+            List.of(
+                Query.nearest(10),
+                Query.nearest(60).reverse(),
+                Query.nearest(3).filter(id -> id % 3 == 0).excluding(model.parts.get(2).ids()),
+                Query.nearest(9).timeout(Duration.ofDays(1)),
+                Query.within(radius),
+                Query.within(radius).reverse())) {
+          IndexNeighbors found = index.search(many, query);
+          for (int from = 0; from < 70; from += 16) {
+            int to = Math.min(70, from + 16);
+            IndexNeighbors few = index.search(many.slice(from, to), query);
+            for (int i = from; i < to; i++) {
+              assertThat(row(found, found, i))
+                  .as("%s, %s, row %d", data, query, i)
+                  .isEqualTo(row(few, few, i - from));
+              assertThat(found.isComplete(i)).isTrue();
+            }
+          }
+        }
+      }
+    }
+  }
+
   /** Through commits, another opening, readers, refreshing and snapshots, with several threads. */
   @ParameterizedTest
   @FieldSource("ALL")

@@ -175,9 +175,21 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     return valueBytes() + Arrays.stream(kept).mapToLong(Lazy::bytes).sum();
   }
 
-  /** Marks the batch as used, and tells whether it was not: a batch used once need not keep its panels. */
+  /** Marks the batch as used, and tells whether it was not: a batch used once need not keep its panels, nor one that is filled again. */
   public final boolean markUsed() {
-    return !used.get() && used.compareAndSet(false, true);
+    return isSlot() || (!used.get() && used.compareAndSet(false, true));
+  }
+
+  /** Whether it is filled again and again. */
+  boolean isSlot() {
+    return false;
+  }
+
+  /** Forgets what was made of values that are there no longer. */
+  final void forget() {
+    for (Lazy<?, ?> value : kept) {
+      value.forget();
+    }
   }
 
   static void checkDimension(int dimension) {

@@ -138,22 +138,20 @@ public final class DiagonalBatch extends Batch {
     return new DiagonalBatch(mean, scale, dimension, kind, policy, range);
   }
 
-  /** A batch of one row that is yet to be filled. */
-  private DiagonalBatch(int dimension, Scale kind, boolean isDouble, boolean takesZero) {
-    super(1, dimension, isDouble);
+  /** A batch of rows that are yet to be filled. */
+  private DiagonalBatch(int size, int dimension, Scale kind, boolean isDouble, boolean takesZero) {
+    super(size, dimension, isDouble);
     this.kind = kind;
     this.takesZero = takesZero && kind.hasZero();
-    mean32 = isDouble ? null : new float[dimension];
-    scale32 = isDouble ? null : new float[dimension];
-    mean64 = isDouble ? new double[dimension] : null;
-    scale64 = isDouble ? new double[dimension] : null;
+    int length = size * dimension;
+    mean32 = isDouble ? null : new float[length];
+    scale32 = isDouble ? null : new float[length];
+    mean64 = isDouble ? new double[length] : null;
+    scale64 = isDouble ? new double[length] : null;
     deterministic = false;
   }
 
-  /**
-   * Makes a batch of one row that one thread fills again and again, for pairs with it one by one. No kernel may have it, as those keep
-   * derived forms.
-   */
+  /** Makes a batch of one row that one thread fills again and again; what kernels have made of it is forgotten then. */
   public static DiagonalBatch ofSlot(int dimension, Scale kind, boolean isDouble) {
     return ofSlot(dimension, kind, isDouble, false);
   }
@@ -166,7 +164,17 @@ public final class DiagonalBatch extends Batch {
   public static DiagonalBatch ofSlot(
       int dimension, Scale kind, boolean isDouble, boolean takesZero) {
     checkShape(dimension, dimension, dimension, kind);
-    return new DiagonalBatch(dimension, kind, isDouble, takesZero);
+    return new DiagonalBatch(1, dimension, kind, isDouble, takesZero);
+  }
+
+  /**
+   * Makes a batch of rows that are written to its arrays, each of which {@link #takeRow(int, double, double, boolean)} is to be told of: rows of
+   * batches that were checked when they were made. If they are to be written again, {@link #refill} is called before.
+   */
+  public static DiagonalBatch ofTaken(
+      int size, int dimension, Scale kind, boolean isDouble, boolean takesZero) {
+    checkSize(size, dimension, MOST_DIMENSIONS, mostRows(dimension));
+    return new DiagonalBatch(size, dimension, kind, isDouble, takesZero);
   }
 
   /**
@@ -215,27 +223,40 @@ public final class DiagonalBatch extends Batch {
    * @param ordinary whether it certainly is not {@link #beyond32}
    */
   public void takeRow(double log, double bound, boolean ordinary) {
-    int d = dimension();
     startFilled();
-    logDet[0] = log;
-    logDetBound[0] = bound;
+    takeRow(0, log, bound, ordinary);
+  }
+
+  /** Forgets the rows of a batch {@linkplain #ofTaken that takes such}, for one thread that writes others. */
+  public void refill() {
+    startFilled();
+  }
+
+  /** Takes row i of such a batch, as {@link #takeRow(double, double, boolean)} does. */
+  public void takeRow(int i, double log, double bound, boolean ordinary) {
+    int from = i * dimension();
+    int to = from + dimension();
+    logDet[i] = log;
+    logDetBound[i] = bound;
     if (!ordinary
-        && !isOrdinary(0, d, kind.bound(1 / MOST32), kind.bound(MOST32), RangeCheck.PLAIN)) {
-      beyond32.set(0);
+        && !isOrdinary(from, to, kind.bound(1 / MOST32), kind.bound(MOST32), RangeCheck.PLAIN)) {
+      beyond32.set(i);
       beyond64.set(
-          0, !isOrdinary(0, d, kind.bound(1 / MOST64), kind.bound(MOST64), RangeCheck.PLAIN));
+          i, !isOrdinary(from, to, kind.bound(1 / MOST64), kind.bound(MOST64), RangeCheck.PLAIN));
     }
   }
 
   private void startFilled() {
     fills++;
     owed = Long.MIN_VALUE / 2; // so that precisions are always computed one by one
+    forget();
     singular.clear();
     beyond32.clear();
     beyond64.clear();
   }
 
-  private boolean isSlot() {
+  @Override
+  boolean isSlot() {
     return fills > 0;
   }
 

@@ -28,6 +28,13 @@ final class Lazy<B extends Batch, T> {
     return value;
   }
 
+  /** Forgets the value of a batch that is filled anew, by the only thread that uses it. */
+  void forget() {
+    if (value != null) {
+      value = null;
+    }
+  }
+
   /** Bytes of the value on the heap; 0 if it was not made. */
   long bytes() {
     T v = value;

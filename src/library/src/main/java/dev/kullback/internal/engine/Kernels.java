@@ -10,14 +10,17 @@ import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.Pairs;
 import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Worker;
 import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -31,9 +34,6 @@ import org.jspecify.annotations.Nullable;
 public final class Kernels {
   /** Partial sums of a row on the scalar backend, which has no width of vectors to follow. */
   private static final int LANES = 4;
-
-  /** Vectors that searches of an index use. */
-  public static final Set<KernelGroup> INDEX_GROUPS = Set.of(KernelGroup.INDEX);
 
   final Formula formula;
   final Worker worker;
@@ -66,6 +66,11 @@ public final class Kernels {
 
   /** Row of the last call. */
   private KernelTable row = KernelTable.SCALAR;
+
+  /** Operands of {@link #begin}, and whether its roles are exchanged. */
+  private Operands<?> ofMatrix = new Operands<>();
+
+  private boolean isExchanged;
 
   /** Whether the last call began, or began to recompute entries, while vectors that it would use were not compiled. */
   private boolean isCold;
@@ -119,6 +124,10 @@ public final class Kernels {
 
   /** Chooses the row of the divergence of q and p, and has its vectors compiled; of the reverse of KL, for roles exchanged by the call. */
   KernelTable choose(Batch q, Batch p) {
+    return choose(backend, q, p);
+  }
+
+  private KernelTable choose(Choice backend, Batch q, Batch p) {
     row = KernelTable.of(backend, formula, q, p);
     isCold = isCold(row);
     if (user != null) {
@@ -193,6 +202,47 @@ public final class Kernels {
     return (BlockKernel<Operands<?>>) kernel(row);
   }
 
+  /**
+   * Puts the divergences of rows [row0, row1) of a matrix and columns [column0, column1) into the target's block: {@code KL(q_i ‖ p_j)}, or
+   * {@code exchanged} {@code KL(p_j ‖ q_i)}, whose rows are columns of the kernel, and begin at a multiple of {@link Batch#WIDEST_PANEL}.
+   */
+  void block(
+      KernelTable row,
+      Operands<?> operands,
+      boolean exchanged,
+      int row0,
+      int row1,
+      int column0,
+      int column1,
+      BlockTarget target) {
+    if (exchanged) {
+      int height =
+          row == KernelTable.DEVICE
+              ? column1 - column0
+              : MatrixRunner.blockRows(operands.q().dimension());
+      MatrixRunner.transpose(of(row), operands, height, row0, row1, column0, column1, target);
+    } else {
+      of(row).block(operands, row0, row1, column0, column1, target);
+    }
+  }
+
+  /** Begins a matrix that this thread alone computes block by block: of q and p, or {@code exchanged} of p and q. */
+  public void begin(Batch q, Batch p, boolean exchanged) {
+    isExchanged = exchanged;
+    Choice choice =
+        backend == Choice.VECTOR && Platform.mayHaveVectors(user != null) ? backend : Choice.SCALAR;
+    Batch a = exchanged ? p : q;
+    Batch b = exchanged ? q : p;
+    ofMatrix = pack(choose(choice, a, b), a, b);
+  }
+
+  /** Puts a block of {@link #begin}'s matrix; the first row is a multiple of {@link Batch#WIDEST_PANEL}. */
+  public void block(int row0, int row1, int column0, int column1, BlockTarget target) {
+    int width = column1 - column0;
+    target.useBlock(true, (row1 - row0) * width, row0, column0, width);
+    block(row, ofMatrix, isExchanged, row0, row1, column0, column1, target);
+  }
+
   private Object kernel(KernelTable row) {
     boolean isReady = row.groups.length > 0 && isReady(row.groups[0]);
     Map<KernelTable, Object> made = isReady ? ready : cold;
@@ -253,9 +303,19 @@ public final class Kernels {
     return Platform.mayHaveVectors(true);
   }
 
-  /** Whether searches of an index use vectors now. */
-  public static boolean isIndexFast(boolean deferred) {
-    return Platform.mayHaveVectors(deferred) && (!deferred || KernelGroup.INDEX.isCompiled());
+  /** Returns the groups whose vectors searches of an index use: of codes, or where it has none those of matrices of diagonal floats. */
+  public static Set<KernelGroup> indexGroups(Formula formula, boolean isCoded, int dimension) {
+    if (isCoded) {
+      return EnumSet.of(KernelGroup.INDEX);
+    }
+    DiagonalBatch like = DiagonalBatch.ofSlot(dimension, Scale.STD, false);
+    return KernelTable.groups(formula, like, like);
+  }
+
+  /** Whether searches of an index that has these groups use vectors now. */
+  public static boolean isIndexFast(Set<KernelGroup> groups, boolean deferred) {
+    return Platform.mayHaveVectors(deferred)
+        && (!deferred || groups.stream().allMatch(KernelGroup::isCompiled));
   }
 
   /** Tells that a search of an index has ended, so that vectors are tried beside none. */
@@ -264,7 +324,7 @@ public final class Kernels {
   }
 
   /** Lets go of a call's batches and memory. */
-  void clear() {
+  public void clear() {
     isCold = false;
     Operands<?> own = operands.get(row);
     if (own != null) {

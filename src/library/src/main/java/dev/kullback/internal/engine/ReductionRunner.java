@@ -183,22 +183,8 @@ final class ReductionRunner implements Job.Task<Workspace> {
     w.checkInterrupt();
     int width = column1 - column0;
     w.target.useBlock(true, (row1 - row0) * width, row0, column0, width);
-    if (exchanged) {
-      transpose(row0, row1, column0, column1, w);
-    } else {
-      w.kernels.of(row).block(operands, row0, row1, column0, column1, w.target);
-    }
+    w.kernels.block(row, operands, exchanged, row0, row1, column0, column1, w.target);
     w.band.use(w.kernels.scan());
     reduction.block(row0, row1, column0, column1, w.target.block(), w.band);
-  }
-
-  /** Puts {@code KL(p_j ‖ q_i)} at row i, column j. As columns of the kernel the rows begin at a multiple of {@link Batch#WIDEST_PANEL}. */
-  private void transpose(int row0, int row1, int column0, int column1, Workspace w) {
-    int height =
-        row == KernelTable.DEVICE
-            ? column1 - column0
-            : MatrixRunner.blockRows(operands.q().dimension());
-    MatrixRunner.transpose(
-        w.kernels.of(row), operands, height, row0, row1, column0, column1, w.target);
   }
 }

@@ -347,6 +347,16 @@ public final class Ranking {
     }
   }
 
+  /** Returns the greatest of a kernel's values that may stand for one of at most this. */
+  public static double mostOf(double limit, double error) {
+    return Math.nextUp(Math.nextUp(limit / (1 - error)));
+  }
+
+  /** Offers a candidate with a kernel's value of this error, in a search whose candidates have bounds of their own. */
+  public void offerValue(long itsPlace, double itsValue, double error) {
+    offer(itsPlace, atLeast(itsValue, error), atMost(itsValue, error));
+  }
+
   /** Offers a candidate of which only a lower bound is known; the caller asks {@link #isFull} then. */
   public void offerUnbounded(long itsPlace, double low) {
     offer(itsPlace, low, Double.POSITIVE_INFINITY);

@@ -49,6 +49,12 @@ final class SearchCall implements Job.Task<Searcher> {
 
   private boolean isSecond;
 
+  /** Whether there are so many queries that kernels for matrices compute all divergences. */
+  private final boolean areMany;
+
+  /** Queries of a group come by so many: rows of the kernels' panels. */
+  private final int unit;
+
   private final int groups;
   private final int chunks;
   private final long panels;
@@ -106,8 +112,13 @@ final class SearchCall implements Job.Task<Searcher> {
       all += part.segment().panels();
     }
     panels = all;
-    int size = Math.clamp(Math.ceilDiv(n, threads), 1, Searcher.MOST_QUERIES);
-    groups = Math.ceilDiv(n, size);
+    boolean mayBeMany = this.candidates == null && values == Integer.MAX_VALUE;
+    areMany = mayBeMany && n >= Searcher.MANY && !queries.isDouble();
+    boolean areByKernels = areMany || (mayBeMany && hasNoBounds(snapshot));
+    unit = areByKernels ? Searcher.PANEL : 1;
+    int most = areByKernels ? Searcher.MOST_OF_KERNELS : Searcher.MOST_QUERIES;
+    int size = areMany ? most : Math.clamp(Math.ceilDiv(n, threads), 1, most);
+    groups = Math.ceilDiv(n, Math.ceilDiv(size, unit) * unit);
     long terms = size * all * Segment.LANES * queries.dimension();
     chunks =
         threads == 1 || this.candidates != null
@@ -120,6 +131,11 @@ final class SearchCall implements Job.Task<Searcher> {
     shared = new Group[chunks == 1 ? 0 : groups];
     found = new Found[n];
     Arrays.setAll(found, i -> new Found());
+  }
+
+  private static boolean hasNoBounds(Snapshot snapshot) {
+    LiveSegment[] parts = snapshot.segments(); // of one divergence
+    return parts.length > 0 && Searcher.hasNoBounds(parts[0].segment());
   }
 
   /** Returns the ids that each query is searched among, if the options name so few that reading them takes less time than a scan. */
@@ -203,7 +219,8 @@ final class SearchCall implements Job.Task<Searcher> {
   }
 
   private int first(int group) {
-    return (int) ((long) queries.size() * group / groups);
+    int n = queries.size();
+    return (int) Math.min(n, (long) Math.ceilDiv(n, unit) * group / groups * unit);
   }
 
   private int count(int group) {
@@ -226,7 +243,7 @@ final class SearchCall implements Job.Task<Searcher> {
     if (isSecond && isDone(group)) {
       return;
     }
-    searcher.start(snapshot, options, values, chunks, end);
+    searcher.start(snapshot, options, values, chunks, areMany, end);
     if (chunks == 1 && searcher.isOver()) { // nothing more is found: many groups may be left
       isCutOff = true;
       return;

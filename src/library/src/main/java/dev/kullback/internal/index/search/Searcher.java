@@ -1,15 +1,20 @@
 package dev.kullback.internal.index.search;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.index.store.Codes;
+import dev.kullback.internal.index.store.Coordinates;
 import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.KeySort;
 import dev.kullback.internal.rows.Ranking;
@@ -41,6 +46,18 @@ import org.jspecify.annotations.Nullable;
 final class Searcher extends Worker {
   /** Queries that share the reading of a block. */
   static final int MOST_QUERIES = 16;
+
+  /** Queries of a batch from which on kernels for matrices compute all divergences: bounds by codes exclude no more in that time. */
+  static final int MANY = 64;
+
+  /** Queries that share what such a kernel reads of a segment, whose packing takes the time of 20 of them. */
+  static final int MOST_OF_KERNELS = 512;
+
+  /** Rows of the kernels' matrix at a time. */
+  static final int PANEL = Batch.WIDEST_PANEL;
+
+  /** Values of a row that are looked at before its limit is asked for again; then four times as many, and so on. */
+  private static final int FIRST_VALUES = 64;
 
   /** Candidates for which the first query, the only one of a call without a batch, keeps memory. */
   private static final int MOST_KEPT = KeySort.MOST_KEPT;
@@ -98,7 +115,7 @@ final class Searcher extends Worker {
   /** The last word of the codes that were read; kept so that no compiler leaves out reading it. */
   int lastWord;
 
-  private final Query[] queries = new Query[MOST_QUERIES];
+  private Query[] queries = {};
   private int count;
   private final DiagonalBatch querySlot;
 
@@ -125,6 +142,15 @@ final class Searcher extends Worker {
 
   private boolean hasSkipped;
 
+  /** Whether kernels for matrices are to compute the divergences of all references. */
+  private boolean areMany;
+
+  private final BlockTarget values64 = new BlockTarget();
+  private int[] positions = {};
+
+  /** References of the last block that was read once. */
+  private @Nullable DiagonalBatch spare;
+
   /** What the query of arrays has found, and how often it has gone through all panels. */
   final Found found = new Found();
 
@@ -145,7 +171,17 @@ final class Searcher extends Worker {
     kernels = Kernels.ofIndex(formula, this, references.pair, user);
     sorting = new KeySort(kernels.scan(), this::look);
     querySlot = DiagonalBatch.ofSlot(dimension, Scale.STD, false, !formula.needsInverse());
-    Arrays.setAll(queries, i -> new Query(formula, new Ranking(sorting)));
+    makeQueries(1);
+  }
+
+  private void makeQueries(int n) {
+    int made = queries.length;
+    if (made < n) {
+      queries = Arrays.copyOf(queries, n);
+      for (int i = made; i < n; i++) {
+        queries[i] = new Query(formula, new Ranking(sorting));
+      }
+    }
   }
 
   // --- queries
@@ -155,9 +191,11 @@ final class Searcher extends Worker {
    *
    * @param values computed at most for each query; {@link Integer#MAX_VALUE} for as many as it takes
    * @param parts of the references, of which each has rankings of its own
+   * @param areMany whether there are so many queries that kernels for matrices compute all divergences
    * @param end when its time is up, if it has one
    */
-  void start(Snapshot from, SearchOptions how, int values, int parts, long end) {
+  void start(Snapshot from, SearchOptions how, int values, int parts, boolean areMany, long end) {
+    this.areMany = areMany;
     TimeLimit timeout = how.timeout();
     isTimed = timeout != null;
     grace = timeout == null ? 0 : Math.max(LEAST_GRACE, timeout.nanos() / GRACE);
@@ -214,6 +252,7 @@ final class Searcher extends Worker {
   /** Takes the rows [first, first + n) of a batch as queries. */
   void ask(DiagonalBatch batch, int first, int n) {
     count = n;
+    makeQueries(n);
     for (int i = 0; i < n; i++) {
       queries[i].start(batch, first + i, isExchanged());
       start(queries[i].ranking);
@@ -269,7 +308,8 @@ final class Searcher extends Worker {
     snapshot = Snapshot.EMPTY;
     options = SearchOptions.FORWARD;
     references.clear();
-    for (int i = 0; i < MOST_QUERIES; i++) { // an earlier task may have had more queries
+    kernels.clear();
+    for (int i = 0; i < queries.length; i++) { // an earlier task may have had more queries
       queries[i].clear(i == 0 ? MOST_KEPT : MOST_KEPT_OF_BATCH);
     }
     sorting.trim();
@@ -330,7 +370,7 @@ final class Searcher extends Worker {
     decide(0);
     found.set(ranking, options, nearest, all);
     if (!found.isComplete && !isOver() && SearchCall.hasSecond(options, first)) {
-      start(snapshot, options, Integer.MAX_VALUE, 1, end);
+      start(snapshot, options, Integer.MAX_VALUE, 1, false, end);
       query.start(query.batch(), query.row, isExchanged());
       start(ranking);
       ranking.limit(found.limit(options, nearest));
@@ -387,6 +427,10 @@ final class Searcher extends Worker {
 
   private void scanSegment(int begin, int end, SharedLimits limits) {
     Segment segment = segment();
+    if (!isApproximate() && isByKernels(segment)) {
+      scanByKernels(segment, begin * LANES, Math.min(segment.size(), end * LANES), limits);
+      return;
+    }
     boolean areCoded = true;
     for (int i = 0; i < count; i++) {
       if (segment.hasPanels()) {
@@ -432,6 +476,84 @@ final class Searcher extends Worker {
       }
     }
     return options.accepts(segment().id(row), query.row);
+  }
+
+  // --- kernels for matrices
+
+  /**
+   * Whether kernels for matrices compute the divergences of all rows of a segment. Of doubles those recompute too many where Gaussians are alike,
+   * while bounds exclude them.
+   */
+  private boolean isByKernels(Segment segment) {
+    return hasNoBounds(segment) || (areMany && !segment.isDouble());
+  }
+
+  /** Whether nothing bounds the divergences from a segment's rows but their values. */
+  static boolean hasNoBounds(Segment segment) {
+    return segment.coordinates() == Coordinates.NONE;
+  }
+
+  private void scanByKernels(Segment segment, int begin, int end, SharedLimits limits) {
+    int most = segment.rowsOfBatch();
+    for (int row = begin; row < end && !skips(); ) {
+      int first = row / most * most;
+      boolean keeps = hasNoBounds(segment) && !segment.isOpen();
+      DiagonalBatch batch;
+      if (keeps) {
+        batch = segment.kept(row / most, !formula.needsInverse());
+      } else {
+        spare = segment.batch(row, Math.min(most, end - row), spare, !formula.needsInverse());
+        batch = spare;
+      }
+      int from = keeps ? row - first : 0;
+      int to = keeps ? Math.min(end - first, batch.size()) : batch.size();
+      bytesScanned += 2L * (to - from) * segment.rowBytes();
+      offerAll(batch, from, to, row, limits);
+      row += to - from;
+    }
+  }
+
+  /** Offers rows [from, to) of a batch of references to all queries, of which the first is the row {@code row} of the segment. */
+  private void offerAll(DiagonalBatch batch, int from, int to, int row, SharedLimits limits) {
+    DiagonalBatch asked = queries[0].batch();
+    int first = queries[0].row;
+    int width = to - from;
+    kernels.begin(asked, batch, isExchanged());
+    double error = Pair.error(asked, batch);
+    for (int i = 0; i < count && !skips(); i += PANEL) {
+      int n = Math.min(PANEL, count - i);
+      checkInterrupt();
+      kernels.block(first + i, first + i + n, from, to, values64);
+      for (int s = 0; s < n; s++) {
+        Query query = queries[i + s];
+        query.ranking.limit(limits.get(i + s));
+        offerValues(query, s * width, width, row, error);
+        limits.put(i + s, query.ranking.limit());
+      }
+    }
+  }
+
+  /** Offers the references of a block's row to its query. */
+  private void offerValues(Query query, int at, int width, int row, double error) {
+    if (positions.length < width) {
+      positions = new int[width];
+    }
+    Ranking ranking = query.ranking;
+    RowScan scan = kernels.scan();
+    int n = FIRST_VALUES;
+    for (int from = 0; from < width; from += n, n *= 4) {
+      int to = from + Math.min(n, width - from);
+      double most = Ranking.mostOf(ranking.reach(), error);
+      int found = scan.atMost(most, values64.block(), at + from, at + to, positions);
+      for (int s = 0; s < found; s++) {
+        int place = row + from + positions[s];
+        double value = values64.block()[at + from + positions[s]];
+        if (value <= Ranking.mostOf(ranking.reach(), error) && counts(query, place)) {
+          ranking.offerValue(place(place), value, error);
+          makeFewer(query);
+        }
+      }
+    }
   }
 
   // --- sums of codes

@@ -7,9 +7,11 @@ import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.engine.WarmUp;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.index.store.Coordinates;
 import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.observe.Events;
 import dev.kullback.internal.observe.IndexSearchEvent;
@@ -20,6 +22,7 @@ import dev.kullback.internal.work.TimeLimit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -50,6 +53,9 @@ public final class Searches implements AutoCloseable {
 
   /** The share in the thread that has vectors compiled; null for none. */
   private final BackgroundWarmUp.@Nullable User user;
+
+  /** Groups of vectors that searches use. */
+  private final Set<KernelGroup> groups;
 
   private volatile boolean closed;
 
@@ -85,6 +91,7 @@ public final class Searches implements AutoCloseable {
       @Nullable Executor executor,
       boolean deferred) {
     this.name = name;
+    groups = Kernels.indexGroups(formula, Coordinates.of(name) != Coordinates.NONE, dimension);
     user = deferred ? BackgroundWarmUp.join(formula, threads) : null;
     crew =
         new Crew<>(
@@ -133,12 +140,10 @@ public final class Searches implements AutoCloseable {
     BooleanSupplier isFast =
         () -> {
           searchNear(snapshot);
-          return Kernels.isIndexFast(user != null);
+          return Kernels.isIndexFast(groups, user != null);
         };
     BackgroundWarmUp.User vectors = vectors();
-    return vectors == null
-        ? isFast.getAsBoolean()
-        : vectors.warmUp(Kernels.INDEX_GROUPS, dimension, isFast);
+    return vectors == null ? isFast.getAsBoolean() : vectors.warmUp(groups, dimension, isFast);
   }
 
   private void searchNear(Snapshot snapshot) {
@@ -173,7 +178,7 @@ public final class Searches implements AutoCloseable {
     BackgroundWarmUp.User vectors = vectors();
     return vectors == null
         ? CompletableFuture.completedStage(null)
-        : vectors.ready(Kernels.INDEX_GROUPS, dimension);
+        : vectors.ready(groups, dimension);
   }
 
   /** Makes queries of the spread of some references, and a third of it away from them. */
@@ -310,7 +315,7 @@ public final class Searches implements AutoCloseable {
     boolean failed = true;
     try {
       lead.startCall();
-      lead.start(snapshot, options, SearchCall.values(snapshot, options, false), 1, end);
+      lead.start(snapshot, options, SearchCall.values(snapshot, options, false), 1, false, end);
       lead.ask(mean, meanAt, std, stdAt);
       Found found = lead.found;
       if (crew.threads() > 1) {
@@ -359,7 +364,7 @@ public final class Searches implements AutoCloseable {
 
   /** Ends the event of a search of {@code queries} Gaussians, which has none of them answered where it failed. */
   void end(IndexSearchEvent event, int k, double radius, int queries, boolean failed) {
-    boolean isCold = !Kernels.isIndexFast(user != null);
+    boolean isCold = !Kernels.isIndexFast(groups, user != null);
     if (failed) {
       event.incomplete(0);
     }

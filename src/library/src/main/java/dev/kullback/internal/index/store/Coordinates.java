@@ -21,7 +21,7 @@ public enum Coordinates {
   NONE;
 
   /** Returns the coordinates for a divergence of this name. */
-  static Coordinates of(String divergence) {
+  public static Coordinates of(String divergence) {
     return switch (divergence) {
       case "kl", "reverse-kl" -> KL;
       case "wasserstein-2", "squared-wasserstein-2" -> WASSERSTEIN_2;

@@ -1,15 +1,18 @@
 package dev.kullback.internal.index.store;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.ref.SoftReference;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -74,6 +77,11 @@ public final class Segment {
   private static final long CODED = 32;
   private static final long COORDINATES = 36;
 
+  /** Elements of a batch's means, 1 MiB of floats with the scales; and rows. */
+  private static final int MOST_OF_BATCH = 1 << 17;
+
+  private static final int MOST_ROWS_OF_BATCH = 4096;
+
   /** Rows that decide the order of the dimensions, at most. */
   private static final int MOST_SAMPLED = 4096;
 
@@ -103,6 +111,9 @@ public final class Segment {
   private final long scales;
   private final long panels;
   private final @Nullable Codes codes;
+
+  /** Batches of the rows, of which one is made when it is first asked for. */
+  private volatile @Nullable AtomicReferenceArray<@Nullable SoftReference<DiagonalBatch>> batches;
 
   /** A segment of an image that is there, or of one to be filled. */
   private Segment(
@@ -541,7 +552,7 @@ public final class Segment {
   }
 
   /** Whether it can have more rows, and has not its rows by ascending ids. */
-  boolean isOpen() {
+  public boolean isOpen() {
     return isOpen;
   }
 
@@ -665,9 +676,75 @@ public final class Segment {
     } else {
       read(row, slot.mean32(), slot.scale32(), 0);
     }
-    boolean beyond =
-        Float.floatToRawIntBits(image.get(FLOAT, slacks + (long) Float.BYTES * row)) < 0;
-    slot.takeRow(logDet(row), logDetBound(row), !beyond);
+    slot.takeRow(logDet(row), logDetBound(row), !isBeyond(row));
+  }
+
+  private boolean isBeyond(int row) {
+    return Float.floatToRawIntBits(image.get(FLOAT, slacks + (long) Float.BYTES * row)) < 0;
+  }
+
+  /** Rows of a batch of {@link #kept}, and of others that are made of a segment to be read once: whole panels of any kernel. */
+  public int rowsOfBatch() {
+    return Math.clamp(MOST_OF_BATCH / dimension, Batch.WIDEST_PANEL, MOST_ROWS_OF_BATCH)
+        / Batch.WIDEST_PANEL
+        * Batch.WIDEST_PANEL;
+  }
+
+  /**
+   * Returns a batch of rows that is kept while memory lasts, and with it what kernels make of it.
+   *
+   * @param number of the batch, each of {@link #rowsOfBatch}
+   */
+  public DiagonalBatch kept(int number, boolean takesZero) {
+    AtomicReferenceArray<@Nullable SoftReference<DiagonalBatch>> all = batches;
+    int rows = rowsOfBatch();
+    if (all == null) {
+      synchronized (this) {
+        all = batches;
+        if (all == null) {
+          all = new AtomicReferenceArray<>(Math.ceilDiv(size, rows));
+          batches = all;
+        }
+      }
+    }
+    SoftReference<DiagonalBatch> reference = all.get(number);
+    DiagonalBatch batch = reference == null ? null : reference.get();
+    if (batch == null) { // perhaps by several threads
+      int from = number * rows;
+      batch = batch(from, Math.min(size - from, rows), null, takesZero);
+      all.set(number, new SoftReference<>(batch));
+    }
+    return batch;
+  }
+
+  /**
+   * Returns a batch of n rows from one on.
+   *
+   * @param spare is filled with them if it is of their number, kind and precision; it is used by this thread alone
+   * @param takesZero whether a σ may be 0
+   */
+  public DiagonalBatch batch(int from, int n, @Nullable DiagonalBatch spare, boolean takesZero) {
+    DiagonalBatch batch = spare;
+    if (batch == null
+        || batch.size() != n
+        || batch.kind() != kind
+        || batch.isDouble() != isDouble) {
+      batch = DiagonalBatch.ofTaken(n, dimension, kind, isDouble, takesZero);
+    } else {
+      batch.refill();
+    }
+    long at = from * rowBytes();
+    if (isDouble) {
+      MemorySegment.copy(image, DOUBLE, means + at, batch.mean64(), 0, n * dimension);
+      MemorySegment.copy(image, DOUBLE, scales + at, batch.scale64(), 0, n * dimension);
+    } else {
+      MemorySegment.copy(image, FLOAT, means + at, batch.mean32(), 0, n * dimension);
+      MemorySegment.copy(image, FLOAT, scales + at, batch.scale32(), 0, n * dimension);
+    }
+    for (int i = 0; i < n; i++) {
+      batch.takeRow(i, logDet(from + i), logDetBound(from + i), !isBeyond(from + i));
+    }
+    return batch;
   }
 
   /** Copies what was given of a row of a segment of float to two arrays, from one place in both on. */

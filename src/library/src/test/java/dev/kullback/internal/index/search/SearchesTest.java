@@ -485,7 +485,7 @@ class SearchesTest {
     Searcher searcher = new Searcher(Kl.FORWARD, 1, null);
     searcher.startCall();
     for (int queries = 3; queries > 0; queries -= 2) {
-      searcher.start(snapshot, SearchOptions.within(1e9), Integer.MAX_VALUE, 1, 0);
+      searcher.start(snapshot, SearchOptions.within(1e9), Integer.MAX_VALUE, 1, false, 0);
       searcher.ask(batch, 0, queries);
       searcher.scanAll();
       searcher.decide(0);
