@@ -98,6 +98,14 @@ public final class FullGaussians implements Gaussians {
     return new FullGaussians(batch);
   }
 
+  /**
+   * {@return whether the factors L were computed, as of covariances and precisions, not given} Then L is rounded, and {@link #covariance(int)}, which counts what
+   * that took, tells the Gaussians to the bit where they were given as covariances; otherwise {@link #scale(int)} tells them to the bit.
+   */
+  public boolean hasComputedFactors() {
+    return batch.scaleTrilLow() != null;
+  }
+
   FullGaussians rows(int[] indices) {
     return new FullGaussians(batch.select(indices));
   }

@@ -2,6 +2,7 @@ package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.index.search.Gathering;
@@ -11,6 +12,7 @@ import dev.kullback.internal.index.store.Index;
 import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.ReadBack;
 import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.index.store.Wanted;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.SearchOptions;
 import java.io.IOException;
@@ -28,8 +30,8 @@ import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Diagonal Gaussians under ids, the references, which can be added, replaced and removed while any number of threads search them by KL, or
- * another {@link Divergence}.
+ * Gaussians under ids, the references, which can be added, replaced and removed while any number of threads search them by KL, or another
+ * {@link Divergence}. They are diagonal, or have full covariances if {@link Builder#fullCovariances} says so.
  *
  * <pre>
  * try (KlIndex index = KlIndex.builder(64).open(folder)) {
@@ -45,15 +47,16 @@ import org.jspecify.annotations.Nullable;
  * another {@linkplain Builder#divergence divergence} ranks by that of x and p instead. Ids and values are exactly those that
  * {@link KlEngine#search(Gaussians, Gaussians, Query)} with {@link Query#exact()} gives for one batch of the
  * same Gaussians in the order of their ids. They do not depend on the order of changes, on commits, or on the number of threads.
- * A search reads codes of 2 bytes for each dimension of a reference, or 8 bytes of {@code float}, which bound the divergence, and
+ * A search of diagonal Gaussians reads codes of 2 bytes for each dimension of a reference, or 8 bytes of {@code float}, which bound the divergence, and
  * computes exact values only where these bounds leave open whether a reference belongs to the result.
  *
- * <p><b>References</b> are {@link DiagonalGaussians} of float or double and of any scale, mixed as they come. Ids are any values of
- * {@code long}, and unique. Each change is one step: a search sees all of it or nothing, and every search that begins after
+ * <p><b>References</b> are {@link DiagonalGaussians} of float or double and of any scale, mixed as they come, or likewise {@link FullGaussians} in an index of
+ * full covariances, whose queries may be of either class. Ids are any values of {@code long}, and unique. Each change is one step: a search sees all of it or nothing, and every search that begins after
  * the change has returned sees it. If a change fails, nothing has changed. What searches read is immutable, so they wait for no
  * change, and changes do not wait for searches; but one change waits for another.
  *
- * <p><b>Memory.</b> A reference of float takes {@code 18·D + 40} bytes, one of double {@code 26·D + 40}, where D is the dimension. This is memory
+ * <p><b>Memory.</b> A reference of float takes {@code 18·D + 40} bytes, one of double {@code 26·D + 40}, where D is the dimension; one with a
+ * full covariance {@code 4·D(D + 3) + 32}, or {@code 8·D(D + 2) + 32} where its factor was computed, as that of a covariance is. This is memory
  * outside the heap until {@link #commit}, and a mapped file after it, but for segments of up to 128 KiB, which stay in memory.
  * {@code -XX:MaxDirectMemorySize}, by default the size of the heap, limits the memory of all indexes of the process; a change that would
  * exceed it throws {@link OutOfMemoryError}. Memory and mappings that no search can reach any more are given back at once, without the
@@ -98,6 +101,7 @@ public final class KlIndex implements AutoCloseable {
         new Searches(
             divergence.formula,
             divergence.name(),
+            index.isFull(),
             index.dimension(),
             threads,
             builder.executor,
@@ -207,6 +211,7 @@ public final class KlIndex implements AutoCloseable {
   public static final class Builder {
     private final int dimension;
     private @Nullable Divergence divergence;
+    private boolean hasFullCovariances;
     private int threads; // 0: not set
     private @Nullable Executor executor;
     private @Nullable Duration longestWait;
@@ -224,7 +229,7 @@ public final class KlIndex implements AutoCloseable {
      *
      * <p>An index of {@link Divergence#WASSERSTEIN_2} or {@link Divergence#SQUARED_WASSERSTEIN_2} takes Gaussians of {@link ScalePolicy#SEMIDEFINITE},
      * whose σ may be 0. Searches by these two and by {@link Divergence#JEFFREYS} read codes, as those by KL do, and those by
-     * {@link Divergence#REVERSE_KL} floats. By any other divergence they compute the values of all references, as
+     * {@link Divergence#REVERSE_KL} floats. By any other divergence, and by all with {@linkplain #fullCovariances full covariances}, they compute the values of all references, as
      * {@link KlEngine#nearest(Gaussians, Gaussians, int)} does with prepared ones, and keep what the kernels read on the heap while memory lasts.
      *
      * @param divergence the divergence
@@ -235,8 +240,25 @@ public final class KlIndex implements AutoCloseable {
       return this;
     }
 
-    private @Nullable String name() {
-      return divergence == null ? null : divergence.name();
+    /**
+     * Has a new index take {@link FullGaussians}, Gaussians with full covariances, in the place of diagonal ones, for good; its manifest says so. Queries may
+     * be of either class. Where this is not set, a new index takes {@link DiagonalGaussians}, and one of a folder what it was made for.
+     *
+     * @return this builder
+     */
+    public Builder fullCovariances() {
+      hasFullCovariances = true;
+      return this;
+    }
+
+    private Wanted wanted() {
+      if (hasFullCovariances && dimension > FullBatch.MOST_DIMENSIONS) {
+        throw new IllegalArgumentException(
+            "dimension must be in [1, %d] with full covariances, is %d"
+                .formatted(FullBatch.MOST_DIMENSIONS, dimension));
+      }
+      return new Wanted(
+          dimension, divergence == null ? null : divergence.name(), hasFullCovariances);
     }
 
     /**
@@ -269,7 +291,7 @@ public final class KlIndex implements AutoCloseable {
      * where the references do not fit the processor's cache. By default, each query has its own pass.
      *
      * <p>A query that comes while others are answered waits until these have their answers, or eight wait, but no longer than this; any other
-     * does not wait. Only searches of one query for the nearest, without a filter, ids that count or not, and {@link Query#approximate}, and with the same k and
+     * does not wait. Only searches of one diagonal query for the nearest, without a filter, ids that count or not, and {@link Query#approximate}, and with the same k and
      * direction, are gathered, and only where the index has not changed in between. Interruption, a timeout or a failure of one does not affect the
      * rest. A gathered {@link KlIndex#query} allocates.
      *
@@ -332,6 +354,7 @@ public final class KlIndex implements AutoCloseable {
      *
      * @throws IllegalStateException if {@link #commitOnClose} or {@link #refreshEvery} was set, which are of an index with files, or the builder has no
      *     dimension
+     * @throws IllegalArgumentException if the dimension is too large for a batch of {@link #fullCovariances}
      */
     public KlIndex build() {
       if (dimension == 0) {
@@ -341,7 +364,7 @@ public final class KlIndex implements AutoCloseable {
       checkUnused(refreshInterval != null, "refreshEvery", "an index in memory");
       checkUnused(commitOnClose, "commitOnClose", "an index in memory");
       Divergence ranked = Objects.requireNonNullElse(divergence, Divergence.KL);
-      return new KlIndex(Index.inMemory(dimension, ranked.name()), ranked, this);
+      return new KlIndex(Index.inMemory(wanted()), ranked, this);
     }
 
     /**
@@ -350,7 +373,8 @@ public final class KlIndex implements AutoCloseable {
      *
      * @param folder the folder of the index
      * @return the index, with what was committed
-     * @throws IllegalArgumentException if the folder is of an index of another dimension, or of another divergence than was set
+     * @throws IllegalArgumentException if the folder is of an index of another dimension, or of another divergence than was set, or diagonal where
+     *     {@link #fullCovariances} was set
      * @throws IllegalStateException if {@link #refreshEvery} was set, which is of {@link #openReadOnly}
      * @throws IndexLockedException as of {@link KlIndex#open}
      * @throws CorruptIndexException as of {@link KlIndex#open}, or if the folder has no manifest, but files with the names of an index's
@@ -359,7 +383,7 @@ public final class KlIndex implements AutoCloseable {
     public KlIndex open(Path folder) {
       checkUnused(refreshInterval != null, "refreshEvery", "an index that is changed here");
       Objects.requireNonNull(folder, "folder");
-      return of(folder, Index.open(folder, dimension, name()), this);
+      return of(folder, Index.open(folder, wanted()), this);
     }
 
     /**
@@ -367,7 +391,7 @@ public final class KlIndex implements AutoCloseable {
      *
      * @param folder the folder of an index
      * @return the index, with what was committed
-     * @throws IllegalArgumentException if the folder is of an index of another dimension, or of another divergence than was set
+     * @throws IllegalArgumentException as of {@link #open}
      * @throws IllegalStateException if {@link #commitOnClose} was set, as there is nothing to commit
      * @throws CorruptIndexException as of {@link KlIndex#open}
      * @throws UncheckedIOException as of {@link KlIndex#open}
@@ -375,7 +399,7 @@ public final class KlIndex implements AutoCloseable {
     public KlIndex openReadOnly(Path folder) {
       Objects.requireNonNull(folder, "folder");
       checkUnused(commitOnClose, "commitOnClose", "an index that is only read");
-      Index index = Index.openReadOnly(folder, dimension, name());
+      Index index = Index.openReadOnly(folder, wanted());
       KlIndex opened = of(folder, index, this);
       if (refreshInterval != null) {
         index.refreshEvery(refreshInterval);
@@ -398,6 +422,11 @@ public final class KlIndex implements AutoCloseable {
   /** {@return the divergence that the index ranks by} */
   public Divergence divergence() {
     return divergence;
+  }
+
+  /** {@return whether the references have full covariances, as {@link Builder#fullCovariances} says} */
+  public boolean hasFullCovariances() {
+    return index.isFull();
   }
 
   /** {@return the number of references} */
@@ -467,7 +496,8 @@ public final class KlIndex implements AutoCloseable {
    * @param id the id of a reference
    * @param mean receives the D means, rounded to float; those of a reference of float are as they were given
    * @param std receives the D standard deviations σ, rounded to float: those of float to the bit, if they were given as such or as variances correctly
-   *     rounded, and else within one unit in the last place. A σ of double that is beyond float becomes 0 or +∞; {@link #get(long...)} has it
+   *     rounded, and else within one unit in the last place. A σ of double that is beyond float becomes 0 or +∞; {@link #get(long...)} has it. Of a full
+   *     covariance Σ, they are √Σ_hh, those of each dimension by itself
    * @return whether there is a reference with this id; without, the arrays stay as they are
    * @throws IllegalArgumentException if an array has fewer than D elements
    */
@@ -487,22 +517,31 @@ public final class KlIndex implements AutoCloseable {
   /**
    * {@return references of ids, in the order of these, to the bit as they were added} All are of one state of the index.
    *
-   * <p>A batch has scales of one kind, so all of them must have been given as such; {@link #forEach} sorts them by their kinds. Where some are of float and
-   * some of double, the batch is of double, which holds floats exactly.
+   * <p>They are {@link DiagonalGaussians}, or {@link FullGaussians} of an {@linkplain #hasFullCovariances index of full covariances}. A diagonal batch has scales of
+   * one kind, so all of them must have been given as such; {@link #forEach} sorts them by their kinds. Where some are of float and some of double, the
+   * batch is of double, which holds floats exactly.
    *
-   * @param ids ids of references, in any order; one may come more than once, and there may be none
+   * @param ids ids of references, in any order; one may come more than once, and there may be none, but of full covariances at least one
    * @throws NoSuchElementException if one of the ids is not in the index; the message says which
-   * @throws IllegalArgumentException if two references have scales of different {@linkplain Gaussians#kind kinds}, or there are more than fit a batch
+   * @throws IllegalArgumentException if two references have scales of different {@linkplain Gaussians#kind kinds}, or there are more than fit a batch, or
+   *     none of full covariances
    */
-  public DiagonalGaussians get(long... ids) {
+  public Gaussians get(long... ids) {
     Objects.requireNonNull(ids, "ids");
     try (Snapshot state = acquire()) {
-      return new DiagonalGaussians(batch(state, ids));
+      return gaussians(batch(state, ids));
     }
   }
 
-  private DiagonalBatch batch(Snapshot state, long... ids) {
-    return ReadBack.batch(state, dimension(), ids, Platform.rangeCheck());
+  private Batch batch(Snapshot state, long... ids) {
+    return ReadBack.batch(state, dimension(), hasFullCovariances(), ids, Platform.rangeCheck());
+  }
+
+  private static Gaussians gaussians(Batch batch) {
+    return switch (batch) {
+      case DiagonalBatch diagonal -> new DiagonalGaussians(diagonal);
+      case FullBatch full -> FullGaussians.of(full);
+    };
   }
 
   /**
@@ -510,19 +549,20 @@ public final class KlIndex implements AutoCloseable {
    * seen. What the index has removed takes its room until this returns.
    *
    * <p>Each batch is of one kind of scales and one precision, by ascending id, with some megabytes. All of one kind and precision follow one
-   * another, so there is one ascending sequence of ids where all references were given alike.
+   * another, so there is one ascending sequence of ids where all references were given alike. Of full covariances, given factors and those that were
+   * computed come one after the other likewise.
    *
-   * @param action takes ids and as many Gaussians, which it may keep
+   * @param action takes ids and as many Gaussians, {@link DiagonalGaussians} or {@link FullGaussians} as of {@link #get(long...)}, which it may keep
    * @throws CancellationException if the calling thread is interrupted
    */
-  public void forEach(BiConsumer<long[], DiagonalGaussians> action) {
+  public void forEach(BiConsumer<long[], Gaussians> action) {
     Objects.requireNonNull(action, "action");
     try (Snapshot state = acquire()) {
       ReadBack.forEach(
           state,
           dimension(),
           Platform.rangeCheck(),
-          (ids, batch) -> action.accept(ids, new DiagonalGaussians(batch)));
+          (ids, batch) -> action.accept(ids, gaussians(batch)));
     }
   }
 
@@ -532,9 +572,9 @@ public final class KlIndex implements AutoCloseable {
    * Adds references under new ids.
    *
    * @param ids {@code ids[i]} becomes the id of Gaussian i; the array is neither kept nor modified
-   * @param batch as many diagonal Gaussians, of dimension D
+   * @param batch as many Gaussians, of dimension D, diagonal or full as those of the index are
    * @throws IllegalArgumentException if an id is in the index already or comes twice, the lengths or dimensions differ, or the
-   *     batch is full or deterministic
+   *     batch is deterministic, full in a diagonal index, or diagonal in one of full covariances
    */
   public void add(long[] ids, Gaussians batch) {
     own().add(ids, references(ids, batch));
@@ -544,8 +584,8 @@ public final class KlIndex implements AutoCloseable {
    * Adds references, and removes those that were there under the same ids, in one step.
    *
    * @param ids {@code ids[i]} becomes the id of Gaussian i, whether it was in the index or not; the array is neither kept nor modified
-   * @param batch as many diagonal Gaussians, of dimension D
-   * @throws IllegalArgumentException if an id comes twice, the lengths or dimensions differ, or the batch is full or deterministic
+   * @param batch as many Gaussians, of dimension D, diagonal or full as those of the index are
+   * @throws IllegalArgumentException if an id comes twice, or the batch is not as that of {@link #add} must be
    */
   public void replace(long[] ids, Gaussians batch) {
     own().replace(ids, references(ids, batch));
@@ -561,9 +601,13 @@ public final class KlIndex implements AutoCloseable {
     return own().remove(Objects.requireNonNull(ids, "ids"));
   }
 
-  private DiagonalBatch references(long[] ids, Gaussians batch) {
+  private Batch references(long[] ids, Gaussians batch) {
     Objects.requireNonNull(ids, "ids");
-    DiagonalBatch checked = diagonal(batch, "batch");
+    Batch checked = checked(batch, "batch");
+    if (hasFullCovariances() && checked instanceof DiagonalBatch && checked.size() > 0) {
+      throw new IllegalArgumentException(
+          "batch is diagonal, and this index has full covariances; add FullGaussians, such as of factors with σ on the diagonal");
+    }
     if (ids.length != checked.size()) {
       throw new IllegalArgumentException(
           "there are %d ids but %d Gaussians; each needs its own"
@@ -572,25 +616,29 @@ public final class KlIndex implements AutoCloseable {
     return checked;
   }
 
-  private DiagonalBatch diagonal(Gaussians given, String name) {
+  private Batch checked(Gaussians given, String name) {
     Batch batch = KlEngine.batch(given, name);
-    if (!(batch instanceof DiagonalBatch diagonal)) {
+    if (batch instanceof FullBatch && !hasFullCovariances()) {
       throw new IllegalArgumentException(
-          name + " has full covariances; an index takes DiagonalGaussians, KlEngine takes both");
+          name
+              + " has full covariances, and this index diagonal Gaussians; KlIndex.builder(dimension).fullCovariances() makes one that takes them");
     }
-    if (diagonal.dimension() != dimension()) {
+    if (batch.dimension() != dimension()) {
       throw new IllegalArgumentException(
           "%s has dimension %d but the index has %d; they must be equal"
-              .formatted(name, diagonal.dimension(), dimension()));
+              .formatted(name, batch.dimension(), dimension()));
     }
-    if (diagonal.isDeterministic()) {
+    if (batch.isDeterministic()) {
       throw new IllegalArgumentException(
           name + " is deterministic (std 0); an index takes Gaussians with std > 0");
     }
     if (divergence.formula.needsInverse()) {
-      diagonal.checkDefinite(name);
+      batch.checkDefinite(name);
     }
-    return diagonal;
+    if (batch instanceof DiagonalBatch diagonal && hasFullCovariances()) {
+      diagonal.checkStd(name);
+    }
+    return batch;
   }
 
   // --- searches
@@ -599,10 +647,10 @@ public final class KlIndex implements AutoCloseable {
    * Finds, for every query, the k references with the smallest {@code KL(x_i ‖ p)}, nearest first and ties to the lower id, or all if
    * there are fewer.
    *
-   * @param queries N diagonal Gaussians x_i, of dimension D
+   * @param queries N Gaussians x_i, of dimension D; diagonal ones, unless the index has full covariances
    * @param k the number of references, at least 1
    * @return the references found for each query
-   * @throws IllegalArgumentException if k is less than 1, the dimensions differ, the queries are full or deterministic, or the
+   * @throws IllegalArgumentException if k is less than 1, the dimensions differ, the queries are deterministic, or full in a diagonal index, or the
    *     result would have more than the 2³¹ − 9 elements of an array
    */
   public IndexNeighbors nearest(Gaussians queries, int k) {
@@ -612,11 +660,11 @@ public final class KlIndex implements AutoCloseable {
   /**
    * Finds, for every query, all references with {@code KL(x_i ‖ p) ≤ radius}, by ascending id.
    *
-   * @param queries N diagonal Gaussians x_i, of dimension D
+   * @param queries N Gaussians x_i, of dimension D; diagonal ones, unless the index has full covariances
    * @param radius in nats, at least 0
    * @return the references found for each query
-   * @throws IllegalArgumentException if the radius is negative or NaN, the dimensions differ, the queries are full or
-   *     deterministic, or the result would have more than the 2³¹ − 9 elements of an array
+   * @throws IllegalArgumentException if the radius is negative or NaN, the dimensions differ, the queries are deterministic, or full in a diagonal
+   *     index, or the result would have more than the 2³¹ − 9 elements of an array
    */
   public IndexNeighbors within(Gaussians queries, double radius) {
     return search(queries, Query.within(radius));
@@ -626,7 +674,7 @@ public final class KlIndex implements AutoCloseable {
    * Searches with options, such as {@link Query#reverse()}, {@link Query#filter} and {@link Query#timeout}. All queries of a call see the
    * same state of the index. With {@link Query#timeout} and {@link Query#approximate}, rows may be {@linkplain IndexNeighbors#isComplete incomplete}.
    *
-   * @param queries N diagonal Gaussians x_i, of dimension D
+   * @param queries N Gaussians x_i, of dimension D; diagonal ones, unless the index has full covariances
    * @param query what to look for, without {@link Query#excludeSelf()}, {@link Query#offset} and {@link Query#resumeAfter}
    * @return the references found for each query
    * @throws IllegalArgumentException as of {@link #nearest} and {@link #within}, if there are more pairs than {@link Query#maxPairs}, or if
@@ -634,17 +682,19 @@ public final class KlIndex implements AutoCloseable {
    */
   public IndexNeighbors search(Gaussians queries, Query query) {
     try (Snapshot state = acquire()) {
-      DiagonalBatch batch = diagonal(queries, "queries");
+      Batch batch = checked(queries, "queries");
       Objects.requireNonNull(query, "query").checkIndex(batch.size());
       return search(state, batch, query.options);
     }
   }
 
-  private IndexNeighbors search(Snapshot state, DiagonalBatch batch, SearchOptions options) {
+  private IndexNeighbors search(Snapshot state, Batch batch, SearchOptions options) {
     long end = options.end();
     NeighborIds found =
-        gathering != null && Gathering.takes(batch.size(), options)
-            ? gathering.nearest(state, batch, options, end)
+        gathering != null
+                && batch instanceof DiagonalBatch query
+                && Gathering.takes(batch.size(), options)
+            ? gathering.nearest(state, query, options, end)
             : searches.search(state, batch, options, end);
     return new IndexNeighbors(found);
   }
@@ -685,7 +735,7 @@ public final class KlIndex implements AutoCloseable {
    * id, or all if there are fewer. It is the second stage of an approximate index, which proposes candidates. Order and values are exact, and those
    * of {@link #search(Gaussians, Query)} with a filter that lets these ids through, at the cost of these alone.
    *
-   * @param queries N diagonal Gaussians x_i, of dimension D
+   * @param queries N Gaussians x_i, of dimension D; diagonal ones, unless the index has full covariances
    * @param candidates {@code candidates[i]} are ids for query i, in any order. Those that are not in the index are left out, since another index
    *     may propose what was removed here, and one that comes twice counts once
    * @param k the number of references, at least 1
@@ -694,7 +744,7 @@ public final class KlIndex implements AutoCloseable {
    */
   public IndexNeighbors rank(Gaussians queries, long[][] candidates, int k) {
     try (Snapshot state = acquire()) {
-      DiagonalBatch batch = diagonal(queries, "queries");
+      Batch batch = checked(queries, "queries");
       SearchOptions options = Query.nearest(k).options;
       if (Objects.requireNonNull(candidates, "candidates").length != batch.size()) {
         throw new IllegalArgumentException(
@@ -713,8 +763,8 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Finds the references of {@link #nearest(Gaussians, int)} for one query in arrays, and writes them to arrays. With one thread
-   * and without {@link Builder#batchQueries}, a call that is warm allocates nothing for k up to 16,384; for more, working memory is not kept. By a divergence without codes it allocates
-   * some kilobytes. Near duplicates whose
+   * and without {@link Builder#batchQueries}, a call that is warm allocates nothing for k up to 16,384; for more, working memory is not kept. By a divergence without codes, or with
+   * full covariances, it allocates some kilobytes. Near duplicates whose
    * scales were given otherwise than as σ may allocate some 100 bytes a dimension, for terms in twice the precision of double.
    *
    * @param mean holds the query's means at {@code mean[meanAt … meanAt + D − 1]}
@@ -804,7 +854,9 @@ public final class KlIndex implements AutoCloseable {
       Gathering gathering, Snapshot state, float[] mean, float[] std, SearchOptions options) {
     DiagonalBatch query;
     try {
-      query = diagonal(Gaussians.of(ScaleKind.STD, mean, std, mean.length, policy()), "query");
+      query =
+          (DiagonalBatch)
+              checked(Gaussians.of(ScaleKind.STD, mean, std, mean.length, policy()), "query");
     } catch (InvalidGaussianException e) {
       // throws what a query that is not gathered does, which advises no policy
       DiagonalBatch.ofSlot(mean.length, Scale.STD, false, policy() == ScalePolicy.SEMIDEFINITE)

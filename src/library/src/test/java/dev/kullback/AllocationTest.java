@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -182,6 +183,12 @@ class AllocationTest {
       index.replace(new long[] {ids[1]}, DiagonalGaussians.ofVariance(ones(d), ones(d), d));
       check("index that changed", () -> index.query(mean, 0, std, 0, 10, found, kl));
       check("reference of an index", () -> index.get(ids[1], mean, std));
+    }
+    FullGaussians full =
+        FullBatch.random(false, m, d, 10, 0, random).as(FullBatch.Kind.COVARIANCE).gaussians();
+    try (KlIndex index = KlIndex.builder(d).fullCovariances().build()) {
+      index.add(LongStream.range(0, m).toArray(), full);
+      check("full covariance of an index", () -> index.get(7, mean, std));
     }
   }
 

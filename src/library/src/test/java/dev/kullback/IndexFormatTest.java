@@ -135,7 +135,7 @@ class IndexFormatTest {
     assertThat(index.ids())
         .isEqualTo(content.keySet().stream().mapToLong(Long::longValue).toArray());
     content.forEach((id, batch) -> {
-      DiagonalGaussians found = index.get(id);
+      Gaussians found = index.get(id);
       assertThat(found.kind()).isEqualTo(batch.kind().scaleKind());
       assertThat(found.isDouble()).isEqualTo(batch.isDouble());
       assertThat(found.mean(0)).isEqualTo(batch.mean());

@@ -224,7 +224,7 @@ class IndexReadBackTest {
     Part variances = parts.get(2);
     try (KlIndex index = KlIndex.builder(D).build()) {
       fill(index);
-      DiagonalGaussians both = index.get(floats.ids()[1], doubles.ids()[2]);
+      Gaussians both = index.get(floats.ids()[1], doubles.ids()[2]);
       assertThat(both.isDouble()).isTrue();
       assertThat(both.scale(0)).isEqualTo(floats.gaussians(1).scale(0));
       assertThat(both.scale(1)).isEqualTo(doubles.gaussians(2).scale(0));
@@ -435,7 +435,7 @@ class IndexReadBackTest {
                   assertOne(index.get(members));
                   index.forEach((ids, some) -> {
                     assertThat(ids).startsWith(members);
-                    assertOne((DiagonalGaussians) some.slice(0, members.length));
+                    assertOne(some.slice(0, members.length));
                   });
                   IndexNeighbors like = index.nearest(members[3], 9);
                   assertThat(like.ids()).hasSize(9).doesNotContain(members[3]);
@@ -476,7 +476,7 @@ class IndexReadBackTest {
   }
 
   /** All Gaussians are of one version. */
-  private static void assertOne(DiagonalGaussians batch) {
+  private static void assertOne(Gaussians batch) {
     for (int i = 0; i < batch.size(); i++) {
       assertThat(batch.mean(i)).containsOnly(batch.mean(0)[0]);
     }

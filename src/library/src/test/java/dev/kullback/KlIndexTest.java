@@ -646,8 +646,8 @@ class KlIndexTest {
           .contains(
               "there are 2 ids but 1 Gaussians; each needs its own",
               "ids[0] = -865 is in the index already; replace takes ids that are",
-              "batch has full covariances; an index takes DiagonalGaussians, KlEngine takes both",
-              "queries has full covariances; an index takes DiagonalGaussians, KlEngine takes both",
+              "batch has full covariances, and this index diagonal Gaussians; KlIndex.builder(dimension).fullCovariances() makes one that takes them",
+              "queries has full covariances, and this index diagonal Gaussians; KlIndex.builder(dimension).fullCovariances() makes one that takes them",
               "batch has dimension 4 but the index has 5; they must be equal",
               "batch is deterministic (std 0); an index takes Gaussians with std > 0",
               "mean has 5 elements; 5 from meanAt = 1 on are needed",

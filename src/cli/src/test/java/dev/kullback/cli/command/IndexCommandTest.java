@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.Divergence;
+import dev.kullback.Gaussians;
 import dev.kullback.KlIndex;
 import dev.kullback.cli.Main;
 import dev.kullback.cli.npy.Npy;
@@ -573,8 +574,8 @@ class IndexCommandTest extends CommandFixture {
         KlIndex expected = KlIndex.openReadOnly(index)) {
       assertThat(found.ids()).isEqualTo(expected.ids());
       for (long id : expected.ids()) {
-        DiagonalGaussians one = found.get(id);
-        DiagonalGaussians other = expected.get(id);
+        Gaussians one = found.get(id);
+        Gaussians other = expected.get(id);
         assertThat(one.kind()).isEqualTo(other.kind());
         assertThat(one.isDouble()).isEqualTo(other.isDouble());
         assertThat(one.mean(0)).isEqualTo(other.mean(0));

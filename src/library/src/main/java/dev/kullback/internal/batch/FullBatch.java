@@ -73,6 +73,30 @@ public final class FullBatch extends Batch {
     }
   }
 
+  /** A batch of one row that is yet to be filled. */
+  private FullBatch(int dimension, boolean isDouble, boolean isComputed) {
+    super(1, dimension, isDouble);
+    mean = new double[dimension];
+    scaleTril = new double[Cholesky.packedLength(dimension)];
+    scaleTrilLow = isComputed ? new double[scaleTril.length] : null;
+  }
+
+  /**
+   * Makes a batch of one row that one thread fills again and again, as {@link DiagonalBatch#ofSlot(int, Scale, boolean)} does.
+   *
+   * @param isComputed whether it has what rounding took from factors
+   */
+  public static FullBatch ofSlot(int dimension, boolean isDouble, boolean isComputed) {
+    return new FullBatch(dimension, isDouble, isComputed);
+  }
+
+  /** Takes a row that was written to a slot's arrays, of this log-determinant. */
+  public void takeRow(double log, double bound) {
+    logDet[0] = log;
+    logDetBound[0] = bound;
+    singular.set(0, log == Double.NEGATIVE_INFINITY);
+  }
+
   /** Writes out a diagonal batch. */
   static FullBatch expanded(DiagonalBatch g) {
     int d = g.dimension();
@@ -181,14 +205,19 @@ public final class FullBatch extends Batch {
     return variances;
   }
 
-  /** Copies the rows of these indices. */
-  public FullBatch select(int[] indices) {
-    int d = dimension();
-    if (indices.length == 0) {
+  /** Throws if so many Gaussians are none, or do not fit a batch. */
+  public static void checkRows(int n, int dimension) {
+    if (n == 0) {
       throw new IllegalArgumentException(
           "a batch of full covariances has at least one Gaussian; none is selected");
     }
-    checkSize(indices.length, d, MOST_DIMENSIONS, Factors.mostRows(d));
+    checkSize(n, dimension, MOST_DIMENSIONS, Factors.mostRows(dimension));
+  }
+
+  /** Copies the rows of these indices. */
+  public FullBatch select(int[] indices) {
+    int d = dimension();
+    checkRows(indices.length, d);
     int length = Cholesky.packedLength(d);
     return new FullBatch(
         rows(mean, indices, d, new double[indices.length * d]),

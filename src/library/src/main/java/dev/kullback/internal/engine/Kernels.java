@@ -303,12 +303,16 @@ public final class Kernels {
     return Platform.mayHaveVectors(true);
   }
 
-  /** Returns the groups whose vectors searches of an index use: of codes, or where it has none those of matrices of diagonal floats. */
-  public static Set<KernelGroup> indexGroups(Formula formula, boolean isCoded, int dimension) {
+  /** Returns the groups whose vectors searches of an index use: of codes, or where it has none those of matrices of diagonal floats, or of full covariances. */
+  public static Set<KernelGroup> indexGroups(
+      Formula formula, boolean isCoded, boolean isFull, int dimension) {
     if (isCoded) {
       return EnumSet.of(KernelGroup.INDEX);
     }
-    DiagonalBatch like = DiagonalBatch.ofSlot(dimension, Scale.STD, false);
+    Batch like =
+        isFull
+            ? new FullBatch(new double[0], new double[0], null, dimension, true, true)
+            : DiagonalBatch.ofSlot(dimension, Scale.STD, false);
     return KernelTable.groups(formula, like, like);
   }
 

@@ -1,5 +1,6 @@
 package dev.kullback.internal.index.search;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.index.store.Codes;
@@ -24,7 +25,7 @@ final class Query {
   final CodedQuery coded;
   final DoubleBounds sums = new DoubleBounds();
   final Ranking ranking;
-  private @Nullable DiagonalBatch batch;
+  private @Nullable Batch batch;
   int row;
 
   /** References that were offered by their ids. */
@@ -44,7 +45,7 @@ final class Query {
   }
 
   /** Begins a query, all but its ranking. */
-  void start(DiagonalBatch batch, int row, boolean reverse) {
+  void start(Batch batch, int row, boolean reverse) {
     this.batch = batch;
     this.row = row;
     scanned = 0;
@@ -52,8 +53,10 @@ final class Query {
     credit = FIRST_CREDIT;
     skip = 0;
     nextSkip = FIRST_SKIP;
-    bounds.set(batch, row, reverse);
-    sums.set(batch, row);
+    if (batch instanceof DiagonalBatch diagonal) {
+      bounds.set(diagonal, row, reverse);
+      sums.set(diagonal, row);
+    }
   }
 
   /** Prepares for a segment's codes; returns false if they cannot be read for this query. */
@@ -62,7 +65,8 @@ final class Query {
     isCoded =
         codes != null
             && !(segment.hasPanels() && bounds.reverse)
-            && coded.set(batch(), row, segment, codes);
+            && batch() instanceof DiagonalBatch diagonal
+            && coded.set(diagonal, row, segment, codes);
     return isCoded;
   }
 
@@ -84,7 +88,7 @@ final class Query {
     }
   }
 
-  DiagonalBatch batch() {
+  Batch batch() {
     if (batch == null) {
       throw new IllegalStateException("no query");
     }

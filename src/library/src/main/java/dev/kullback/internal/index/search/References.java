@@ -1,9 +1,11 @@
 package dev.kullback.internal.index.search;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.index.store.Form;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.rows.Source;
@@ -20,7 +22,7 @@ final class References extends Source {
   private final Formula formula;
   final Pair pair;
 
-  /** Slots of each kind and precision. */
+  /** Slots of each form and precision. */
   private final List<Slots> slots = new ArrayList<>();
 
   private Snapshot snapshot = Snapshot.EMPTY;
@@ -32,22 +34,22 @@ final class References extends Source {
   /** Bytes that were read in this call. */
   long bytesRead;
 
-  /** Two references of one kind and precision: the one that was read last, and the one before, to be compared with it. */
+  /** Two references of one form and precision: the one that was read last, and the one before, to be compared with it. */
   private static final class Slots {
     static final long NONE = -1;
 
-    final DiagonalBatch[] batches = new DiagonalBatch[2];
+    final Form form;
+    final Batch[] batches = new Batch[2];
     final long[] places = {NONE, NONE};
     int last;
 
     Slots(Segment like, boolean takesZero) {
-      Arrays.setAll(
-          batches,
-          s -> DiagonalBatch.ofSlot(like.dimension(), like.kind(), like.isDouble(), takesZero));
+      form = like.form();
+      Arrays.setAll(batches, s -> like.newSlot(takesZero));
     }
 
     boolean fit(Segment segment) {
-      return batches[0].kind() == segment.kind() && batches[0].isDouble() == segment.isDouble();
+      return form == segment.form() && batches[0].isDouble() == segment.isDouble();
     }
   }
 
@@ -88,17 +90,17 @@ final class References extends Source {
   }
 
   @Override
-  protected DiagonalBatch batch(long place) {
+  protected Batch batch(long place) {
     Segment segment = segment(place);
     Slots two = slots(segment);
     if (two.places[two.last] != place) {
       two.last = 1 - two.last;
     }
-    DiagonalBatch batch = two.batches[two.last];
+    Batch batch = two.batches[two.last];
     if (two.places[two.last] != place) {
       searcher.checkInterrupt();
       segment.fill(batch, (int) place);
-      bytesRead += 2 * segment.rowBytes();
+      bytesRead += segment.rowBytes();
       two.places[two.last] = place;
     }
     return batch;
@@ -112,7 +114,9 @@ final class References extends Source {
   @Override
   protected boolean isSame(long place, long other) {
     return slots(segment(place)) == slots(segment(other))
-        && batch(place).isEqual(0, batch(other), 0);
+        && batch(place) instanceof DiagonalBatch one
+        && batch(other) instanceof DiagonalBatch two
+        && one.isEqual(0, two, 0);
   }
 
   @Override
@@ -123,7 +127,7 @@ final class References extends Source {
   /** {@inheritDoc} {@link DoubleBounds} gives the first ones, if it can. */
   @Override
   protected void bound(long place, boolean isFirst) {
-    if (isFirst && hasSums && sums.of(batch(place))) {
+    if (isFirst && hasSums && batch(place) instanceof DiagonalBatch p && sums.of(p)) {
       lower = sums.lower;
       upper = sums.upper;
     } else {

@@ -1,8 +1,7 @@
 package dev.kullback.internal.index.search;
 
-import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.index.store.LiveSegment;
-import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.rows.Ranking;
 import dev.kullback.internal.rows.SearchOptions;
@@ -35,7 +34,7 @@ final class SearchCall implements Job.Task<Searcher> {
   private static final int FIRST_VALUES = 1024;
 
   private final Snapshot snapshot;
-  private final DiagonalBatch queries;
+  private final Batch queries;
   private final SearchOptions options;
 
   /** The ids that each query ranks; null for all. */
@@ -92,7 +91,7 @@ final class SearchCall implements Job.Task<Searcher> {
    */
   SearchCall(
       Snapshot snapshot,
-      DiagonalBatch queries,
+      Batch queries,
       SearchOptions options,
       long @Nullable [][] candidates,
       int threads,
@@ -108,8 +107,10 @@ final class SearchCall implements Job.Task<Searcher> {
       options.checkPairs(n * Math.min(options.k(), snapshot.size())); // before the work
     }
     long all = 0;
+    long terms = 0;
     for (LiveSegment part : snapshot.segments()) {
       all += part.segment().panels();
+      terms += part.segment().panels() * part.segment().panelTerms();
     }
     panels = all;
     boolean mayBeMany = this.candidates == null && values == Integer.MAX_VALUE;
@@ -119,13 +120,14 @@ final class SearchCall implements Job.Task<Searcher> {
     int most = areByKernels ? Searcher.MOST_OF_KERNELS : Searcher.MOST_QUERIES;
     int size = areMany ? most : Math.clamp(Math.ceilDiv(n, threads), 1, most);
     groups = Math.ceilDiv(n, Math.ceilDiv(size, unit) * unit);
-    long terms = size * all * Segment.LANES * queries.dimension();
     chunks =
         threads == 1 || this.candidates != null
             ? 1
             : (int)
                 Math.clamp(
-                    Math.min(Math.ceilDiv(TASKS_OF_THREAD * threads, groups), terms / LEAST_TERMS),
+                    Math.min(
+                        Math.ceilDiv(TASKS_OF_THREAD * threads, groups),
+                        size * terms / LEAST_TERMS),
                     1,
                     Math.max(1, all));
     shared = new Group[chunks == 1 ? 0 : groups];

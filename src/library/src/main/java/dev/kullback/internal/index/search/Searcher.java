@@ -149,7 +149,7 @@ final class Searcher extends Worker {
   private int[] positions = {};
 
   /** References of the last block that was read once. */
-  private @Nullable DiagonalBatch spare;
+  private @Nullable Batch spare;
 
   /** What the query of arrays has found, and how often it has gone through all panels. */
   final Found found = new Found();
@@ -250,7 +250,7 @@ final class Searcher extends Worker {
   }
 
   /** Takes the rows [first, first + n) of a batch as queries. */
-  void ask(DiagonalBatch batch, int first, int n) {
+  void ask(Batch batch, int first, int n) {
     count = n;
     makeQueries(n);
     for (int i = 0; i < n; i++) {
@@ -498,7 +498,7 @@ final class Searcher extends Worker {
     for (int row = begin; row < end && !skips(); ) {
       int first = row / most * most;
       boolean keeps = hasNoBounds(segment) && !segment.isOpen();
-      DiagonalBatch batch;
+      Batch batch;
       if (keeps) {
         batch = segment.kept(row / most, !formula.needsInverse());
       } else {
@@ -507,15 +507,15 @@ final class Searcher extends Worker {
       }
       int from = keeps ? row - first : 0;
       int to = keeps ? Math.min(end - first, batch.size()) : batch.size();
-      bytesScanned += 2L * (to - from) * segment.rowBytes();
+      bytesScanned += (to - from) * segment.rowBytes();
       offerAll(batch, from, to, row, limits);
       row += to - from;
     }
   }
 
   /** Offers rows [from, to) of a batch of references to all queries, of which the first is the row {@code row} of the segment. */
-  private void offerAll(DiagonalBatch batch, int from, int to, int row, SharedLimits limits) {
-    DiagonalBatch asked = queries[0].batch();
+  private void offerAll(Batch batch, int from, int to, int row, SharedLimits limits) {
+    Batch asked = queries[0].batch();
     int first = queries[0].row;
     int width = to - from;
     kernels.begin(asked, batch, isExchanged());

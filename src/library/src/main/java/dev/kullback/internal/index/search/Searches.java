@@ -1,5 +1,6 @@
 package dev.kullback.internal.index.search;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
@@ -75,23 +76,26 @@ public final class Searches implements AutoCloseable {
 
   /** The same, whether vectors are left to the thread in the background, or used from the first search on. */
   public Searches(int dimension, int threads, @Nullable Executor executor, boolean deferred) {
-    this(Kl.FORWARD, "kl", dimension, threads, executor, deferred);
+    this(Kl.FORWARD, "kl", false, dimension, threads, executor, deferred);
   }
 
   /**
    * The same by another divergence.
    *
    * @param name of the divergence in events
+   * @param isFull whether the Gaussians have full covariances
    */
   public Searches(
       Formula formula,
       String name,
+      boolean isFull,
       int dimension,
       int threads,
       @Nullable Executor executor,
       boolean deferred) {
     this.name = name;
-    groups = Kernels.indexGroups(formula, Coordinates.of(name) != Coordinates.NONE, dimension);
+    boolean isCoded = Coordinates.of(name, isFull) != Coordinates.NONE;
+    groups = Kernels.indexGroups(formula, isCoded, isFull, dimension);
     user = deferred ? BackgroundWarmUp.join(formula, threads) : null;
     crew =
         new Crew<>(
@@ -152,11 +156,12 @@ public final class Searches implements AutoCloseable {
     long[] ids = new long[k];
     float[] kl = new float[k];
     SearchOptions nearest = SearchOptions.nearest(Math.max(1, k));
+    boolean isFull = k > 0 && snapshot.segments()[0].segment().form().isFull();
     if (!near.isEmpty()) {
       WarmUp.untilStable(() -> {
         for (DiagonalBatch query : near) {
           query(snapshot, query.mean32(), 0, query.scale32(), 0, nearest, ids, kl, NO_PROOF);
-          search(snapshot, query, nearest, 0);
+          search(snapshot, isFull ? query.full() : query, nearest, 0);
         }
       });
     }
@@ -187,18 +192,15 @@ public final class Searches implements AutoCloseable {
     for (LiveSegment part : snapshot.segments()) {
       Segment segment = part.segment();
       int d = segment.dimension();
-      DiagonalBatch reference = DiagonalBatch.ofSlot(d, segment.kind(), segment.isDouble());
       for (int row = 0;
           row < segment.size() && near.size() < WARM_UP_QUERIES;
           row += WARM_UP_STEP) {
-        segment.fill(reference, row);
         float[] mean = new float[d];
         float[] std = new float[d];
+        segment.readStd(row, mean, std);
         for (int h = 0; h < d; h++) {
-          double s = Math.sqrt(segment.kind().variance(reference.scale(h)));
-          std[h] = (float) Math.clamp(s, Float.MIN_NORMAL, Float.MAX_VALUE);
-          mean[h] =
-              (float) Math.clamp(reference.mean(h) + s / 3, -Float.MAX_VALUE, Float.MAX_VALUE);
+          std[h] = Math.clamp(std[h], Float.MIN_NORMAL, Float.MAX_VALUE);
+          mean[h] = Math.clamp(mean[h] + std[h] / 3, -Float.MAX_VALUE, Float.MAX_VALUE);
         }
         DiagonalBatch query = DiagonalBatch.ofSlot(d, Scale.STD, false);
         query.fill(mean, 0, std, 0);
@@ -213,15 +215,14 @@ public final class Searches implements AutoCloseable {
    *
    * @param end when the time of the search is up, if it has one
    */
-  public NeighborIds search(
-      Snapshot snapshot, DiagonalBatch batch, SearchOptions options, long end) {
+  public NeighborIds search(Snapshot snapshot, Batch batch, SearchOptions options, long end) {
     return search(snapshot, batch, options, end, Events.indexSearch());
   }
 
   /** The same, which an event that has begun records, if there is one. */
   NeighborIds search(
       Snapshot snapshot,
-      DiagonalBatch batch,
+      Batch batch,
       SearchOptions options,
       long end,
       @Nullable IndexSearchEvent event) {
@@ -234,7 +235,7 @@ public final class Searches implements AutoCloseable {
    * @param candidates for each query ids, of which those that are not there do no harm
    */
   public NeighborIds rank(
-      Snapshot snapshot, DiagonalBatch batch, long[][] candidates, SearchOptions options) {
+      Snapshot snapshot, Batch batch, long[][] candidates, SearchOptions options) {
     long[][] sorted = new long[candidates.length][];
     for (int i = 0; i < sorted.length; i++) {
       sorted[i] = candidates[i].clone();
@@ -245,7 +246,7 @@ public final class Searches implements AutoCloseable {
 
   private NeighborIds search(
       Snapshot snapshot,
-      DiagonalBatch batch,
+      Batch batch,
       long @Nullable [][] candidates,
       SearchOptions options,
       long end,

@@ -17,11 +17,15 @@ public enum Coordinates {
    * σ')²}. A mean, with 1/σ as its weight, and 2 ln σ, of weight 1.
    */
   JEFFREYS,
-  /** Any other divergence, which codes do not bound. */
+  /** Any other divergence, and all of full covariances, which codes do not bound. */
   NONE;
 
-  /** Returns the coordinates for a divergence of this name. */
-  public static Coordinates of(String divergence) {
+  /** Returns the coordinates for a divergence of this name of diagonal Gaussians, or of full covariances. */
+  public static Coordinates of(String divergence, boolean isFull) {
+    return isFull ? NONE : ofDiagonal(divergence);
+  }
+
+  private static Coordinates ofDiagonal(String divergence) {
     return switch (divergence) {
       case "kl", "reverse-kl" -> KL;
       case "wasserstein-2", "squared-wasserstein-2" -> WASSERSTEIN_2;

@@ -163,21 +163,20 @@ final class Folder implements AutoCloseable {
   /**
    * Opens the folder of an index to change it, or makes one. A folder that may only be read is opened, too; a commit then fails.
    *
-   * @param dimension of the index to make if there is none; 0 to make none
-   * @param divergence of the index, or null for that of an index that is there, and KL for one to be made
+   * @param wanted what the index is of, and the one to make if there is none
    * @throws UncheckedIOException if the folder is none of an index, is open already, or cannot be read
    */
-  static Folder open(
-      Path given, int dimension, @Nullable String divergence, FileOperations files, Memory memory) {
+  static Folder open(Path given, Wanted wanted, FileOperations files, Memory memory) {
     return reading(
         given,
         () -> {
-          Path path = real(given, dimension, files, "KlIndex.builder(dimension).open makes one");
+          Path path =
+              real(given, wanted.dimension(), files, "KlIndex.builder(dimension).open makes one");
           if (!OPEN.add(path)) {
             throw held(path, "is open in this process already; use that index, or close it first");
           }
           try {
-            return locked(path, dimension, divergence, files, memory);
+            return locked(path, wanted, files, memory);
           } catch (Throwable e) {
             OPEN.remove(path);
             throw e;
@@ -186,8 +185,7 @@ final class Folder implements AutoCloseable {
   }
 
   /** Opens the folder of an index to read the last commit, whoever else has it open. */
-  static Folder openReadOnly(
-      Path given, int dimension, @Nullable String divergence, FileOperations files, Memory memory) {
+  static Folder openReadOnly(Path given, Wanted wanted, FileOperations files, Memory memory) {
     return reading(
         given,
         () -> {
@@ -195,17 +193,23 @@ final class Folder implements AutoCloseable {
           if (readIfThere(path.resolve(MANIFEST)) == null) {
             throw withoutManifest(path, "; " + NOT_YET);
           }
-          State state = checked(path, dimension, divergence, look(path));
+          State state = checked(path, wanted, look(path));
           return new Folder(path, files, memory, true, state);
         });
   }
 
-  private static State checked(Path path, int dimension, @Nullable String divergence, State state) {
-    if (dimension > 0 && state.manifest.dimension() != dimension) {
+  private static State checked(Path path, Wanted wanted, State state) {
+    if (wanted.dimension() > 0 && state.manifest.dimension() != wanted.dimension()) {
       throw new IllegalArgumentException(
           "%s is an index of dimension %d, not %d"
-              .formatted(path, state.manifest.dimension(), dimension));
+              .formatted(path, state.manifest.dimension(), wanted.dimension()));
     }
+    if (wanted.isFull() && !state.manifest.isFull()) {
+      throw new IllegalArgumentException(
+          "%s is an index of diagonal Gaussians, not of full covariances; make another index for these"
+              .formatted(path));
+    }
+    String divergence = wanted.divergence();
     if (divergence != null && !divergence.equals(state.manifest.divergence())) {
       throw new IllegalArgumentException(
           "%s is an index of the divergence %s, not %s; open it with that one, or with none, and make another index for %3$s"
@@ -257,22 +261,30 @@ final class Folder implements AutoCloseable {
   }
 
   @SuppressWarnings("resource") // the folder's from then on
-  private static Folder locked(
-      Path path, int dimension, @Nullable String divergence, FileOperations files, Memory memory)
+  private static Folder locked(Path path, Wanted wanted, FileOperations files, Memory memory)
       throws IOException {
     boolean isNew = readIfThere(path.resolve(MANIFEST)) == null;
     if (isNew) {
-      checkNew(path, dimension);
+      checkNew(path, wanted.dimension());
     }
     FileChannel lock = lock(path, isNew);
     try {
       if (isNew && readIfThere(path.resolve(MANIFEST)) == null) {
-        String name = divergence == null ? Manifest.KL : divergence;
-        Manifest first = new Manifest(dimension, name, 0, 1, null, List.of(), List.of(), NO_DATA);
+        Manifest first =
+            new Manifest(
+                wanted.dimension(),
+                wanted.newDivergence(),
+                wanted.isFull(),
+                0,
+                1,
+                null,
+                List.of(),
+                List.of(),
+                NO_DATA);
         writeManifest(path, first.text(), files);
         showManifest(path, files);
       }
-      State state = checked(path, dimension, divergence, look(path));
+      State state = checked(path, wanted, look(path));
       Folder folder = new Folder(path, files, memory, false, state);
       folder.lock = lock;
       return folder;
@@ -508,6 +520,10 @@ final class Folder implements AutoCloseable {
     return manifest.divergence();
   }
 
+  boolean isFull() {
+    return manifest.isFull();
+  }
+
   boolean isReader() {
     return isReader;
   }
@@ -591,8 +607,18 @@ final class Folder implements AutoCloseable {
           "is an index of the divergence %s now, and was one of %s: open it anew"
               .formatted(state.manifest.divergence(), divergence()));
     }
+    if (state.manifest.isFull() != isFull()) {
+      throw refused(
+          path,
+          "is an index of %s now, and was one of %s: open it anew"
+              .formatted(covariances(!isFull()), covariances(isFull())));
+    }
     manifest = state.manifest;
     text = state.text;
+  }
+
+  private static String covariances(boolean isFull) {
+    return isFull ? "full covariances" : "diagonal Gaussians";
   }
 
   private List<LiveSegment> readOnce(Opened opened) {
@@ -639,7 +665,8 @@ final class Folder implements AutoCloseable {
       Segment segment = segment(at, block);
       if (segment.dimension() != manifest.dimension()
           || segment.size() != file.rows()
-          || segment.coordinates() != Coordinates.of(divergence())) {
+          || segment.form().isFull() != isFull()
+          || segment.coordinates() != Coordinates.of(divergence(), isFull())) {
         throw changed(at);
       }
       return segment;
@@ -864,6 +891,7 @@ final class Folder implements AutoCloseable {
           new Manifest(
               manifest.dimension(),
               manifest.divergence(),
+              manifest.isFull(),
               manifest.generation(),
               manifest.next(),
               deletions,
@@ -1053,6 +1081,7 @@ final class Folder implements AutoCloseable {
         new Manifest(
             manifest.dimension(),
             manifest.divergence(),
+            manifest.isFull(),
             manifest.generation() + 1,
             next(),
             deletions,

@@ -1,7 +1,7 @@
 package dev.kullback.internal.index.store;
 
 import dev.kullback.internal.api.Constructors;
-import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.index.store.Manifest.SegmentFile;
 import dev.kullback.internal.observe.CommitEvent;
 import dev.kullback.internal.observe.Events;
@@ -56,6 +56,7 @@ public final class Index implements AutoCloseable {
 
   private final int dimension;
   private final String divergence;
+  private final boolean isFull;
   private final @Nullable Folder folder;
   private final BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger;
   private final Memory memory;
@@ -134,47 +135,47 @@ public final class Index implements AutoCloseable {
   }
 
   private Index(
-      int dimension,
-      String divergence,
+      Wanted of,
       @Nullable Folder folder,
       BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
       Memory memory,
       long mostInMemory) {
-    this.dimension = dimension;
-    this.divergence = divergence;
+    dimension = of.dimension();
+    divergence = of.newDivergence();
+    isFull = of.isFull();
     this.folder = folder;
     this.merger = merger;
     this.memory = memory;
     this.mostInMemory = mostInMemory;
-    policy = new MergePolicy(dimension);
+    policy = new MergePolicy(dimension, isFull);
     snapshot = new Snapshot(new LiveSegment[0], 0, memory);
   }
 
   /** Makes an index by KL in memory. */
   public static Index inMemory(int dimension) {
-    return inMemory(dimension, Manifest.KL);
+    return inMemory(Wanted.of(dimension));
   }
 
-  /** Makes an index by a divergence of this name in memory. */
-  public static Index inMemory(int dimension, String divergence) {
-    return new Index(dimension, divergence, null, Segment::merge, new Memory(), MOST_IN_MEMORY);
+  /** Makes an index in memory. */
+  public static Index inMemory(Wanted wanted) {
+    return new Index(wanted, null, Segment::merge, new Memory(), MOST_IN_MEMORY);
   }
 
   /** Opens the index of a folder, whatever it ranks by; if there is none, makes one by KL of this dimension, unless it is 0. */
   public static Index open(Path path, int dimension) {
-    return open(path, dimension, null);
+    return open(path, Wanted.of(dimension));
   }
 
-  /** Opens the index of a folder; if there is none, makes one of this dimension, unless it is 0, and divergence, which is KL if it is null. */
-  public static Index open(Path path, int dimension, @Nullable String divergence) {
-    return open(path, dimension, divergence, new FileOperations(), Segment::merge, MOST_IN_MEMORY);
+  /** Opens the index of a folder; if there is none, makes one, if it has a dimension. */
+  public static Index open(Path path, Wanted wanted) {
+    return open(path, wanted, new FileOperations(), Segment::merge, MOST_IN_MEMORY);
   }
 
-  /** Opens the index of a folder, of this dimension if it is not 0, and divergence if it is not null, to search what was committed last. */
-  public static Index openReadOnly(Path path, int dimension, @Nullable String divergence) {
+  /** Opens the index of a folder to search what was committed last. */
+  public static Index openReadOnly(Path path, Wanted wanted) {
     Memory memory = new Memory();
     return of(
-        Folder.openReadOnly(path, dimension, divergence, new FileOperations(), memory),
+        Folder.openReadOnly(path, wanted, new FileOperations(), memory),
         Segment::merge,
         memory,
         MOST_IN_MEMORY);
@@ -185,24 +186,22 @@ public final class Index implements AutoCloseable {
       int dimension,
       FileOperations files,
       BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger) {
-    return open(path, dimension, null, files, merger, MOST_IN_MEMORY);
+    return open(path, Wanted.of(dimension), files, merger, MOST_IN_MEMORY);
   }
 
   /**
-   * Opens an index as {@link #open(Path, int, String)} does.
+   * Opens an index as {@link #open(Path, Wanted)} does.
    *
    * @param mostInMemory bytes of a merged segment up to which it is made in memory, where there is a folder
    */
   static Index open(
       Path path,
-      int dimension,
-      @Nullable String divergence,
+      Wanted wanted,
       FileOperations files,
       BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
       long mostInMemory) {
     Memory memory = new Memory();
-    return of(
-        Folder.open(path, dimension, divergence, files, memory), merger, memory, mostInMemory);
+    return of(Folder.open(path, wanted, files, memory), merger, memory, mostInMemory);
   }
 
   private static Index of(
@@ -211,8 +210,8 @@ public final class Index implements AutoCloseable {
       Memory memory,
       long mostInMemory) {
     try {
-      Index index =
-          new Index(folder.dimension(), folder.divergence(), folder, merger, memory, mostInMemory);
+      Wanted found = new Wanted(folder.dimension(), folder.divergence(), folder.isFull());
+      Index index = new Index(found, folder, merger, memory, mostInMemory);
       index.load(folder);
       return index;
     } catch (Throwable e) {
@@ -258,6 +257,11 @@ public final class Index implements AutoCloseable {
   /** Returns the name of the divergence that it ranks by. */
   public String divergence() {
     return divergence;
+  }
+
+  /** Whether its Gaussians have full covariances. */
+  public boolean isFull() {
+    return isFull;
   }
 
   /** Returns the state now, which the caller is to close when it has read what it needs of it. */
@@ -328,16 +332,16 @@ public final class Index implements AutoCloseable {
   // --- changes
 
   /** Adds a batch under new ids. */
-  public void add(long[] ids, DiagonalBatch batch) {
+  public void add(long[] ids, Batch batch) {
     change(ids, batch, false);
   }
 
   /** Removes what is there under these ids, and adds the batch, in one step. */
-  public void replace(long[] ids, DiagonalBatch batch) {
+  public void replace(long[] ids, Batch batch) {
     change(ids, batch, true);
   }
 
-  private void change(long[] ids, DiagonalBatch batch, boolean replace) {
+  private void change(long[] ids, Batch batch, boolean replace) {
     checkWriter();
     if (ids.length == 0) {
       return;
@@ -356,7 +360,7 @@ public final class Index implements AutoCloseable {
   }
 
   /** Adds a batch as a segment of its own, or to the open one if there is no segment. */
-  private void change(long[] ids, DiagonalBatch batch, boolean replace, @Nullable Segment added) {
+  private void change(long[] ids, Batch batch, boolean replace, @Nullable Segment added) {
     lock(writer);
     try {
       checkOpen();
@@ -386,7 +390,7 @@ public final class Index implements AutoCloseable {
   }
 
   /** Adds a batch to the open segment, or to a new one where there is none that takes it, and the one before becomes as others. */
-  private void append(long[] deleted, long[] ids, DiagonalBatch batch) {
+  private void append(long[] deleted, long[] ids, Batch batch) {
     Part to = open;
     if (to != null && to.live.segment().takes(batch)) {
       change(deleted, to.live.segment().with(ids, batch), to);
@@ -397,7 +401,7 @@ public final class Index implements AutoCloseable {
       closeOpen(to);
     }
     int rows = Math.max(openRows, ids.length);
-    Segment made = Segment.open(memory::allocate, Coordinates.of(divergence), batch, rows, order());
+    Segment made = Segment.open(memory::allocate, coordinates(), batch, rows, order());
     try {
       change(deleted, made.with(ids, batch), null);
     } finally {
@@ -456,7 +460,7 @@ public final class Index implements AutoCloseable {
   }
 
   /** Makes a segment of a batch, by ascending ids. */
-  private Segment segment(long[] ids, DiagonalBatch batch) {
+  private Segment segment(long[] ids, Batch batch) {
     long[] sorted = ids.clone();
     Arrays.sort(sorted);
     int[] rows = new int[ids.length];
@@ -466,7 +470,11 @@ public final class Index implements AutoCloseable {
       }
       rows[Arrays.binarySearch(sorted, ids[s])] = s;
     }
-    return Segment.of(memory::allocate, Coordinates.of(divergence), sorted, batch, rows);
+    return Segment.of(memory::allocate, coordinates(), sorted, batch, rows);
+  }
+
+  private Coordinates coordinates() {
+    return Coordinates.of(divergence, isFull);
   }
 
   private static IllegalArgumentException duplicate(long[] ids, long id) {
@@ -1163,9 +1171,10 @@ public final class Index implements AutoCloseable {
   @Override
   public String toString() {
     Snapshot state = snapshot;
-    return "%s, %s%s%s"
+    return "%s, %s%s%s%s"
         .formatted(
             closed ? "closed, dimension " + dimension : state.size() + " x " + dimension,
+            isFull ? "full covariances, " : "",
             divergence.equals(Manifest.KL) ? "" : divergence + ", ",
             folder == null ? "in memory" : folder.path(),
             folder != null && folder.isReader() ? ", read only" : "");

@@ -1,7 +1,7 @@
 package dev.kullback.internal.index.store;
 
-import static dev.kullback.internal.batch.DiagonalBatch.MOST_DIMENSIONS;
-
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
  * kullback-index VERSION
  * dimension D
  * divergence NAME                                that the index ranks by; of an index by KL there is none
+ * covariances full                               if the Gaussians have full covariances; of diagonal ones there is none
  * generation G                                   counts commits
  * next N                                         the number of the next file
  * deleted NAME LENGTH CRC                        if rows are deleted: their bits, segment by segment
@@ -31,13 +32,14 @@ import org.jspecify.annotations.Nullable;
  * checksum CRC                                   of the lines before
  * </pre>
  *
- * <p>The version is 1 without a divergence, and else 2, so that a library that knows KL alone refuses the index.
+ * <p>The version is 1 without a divergence and full covariances, and else 2, so that a library that knows neither refuses the index.
  *
  * <p>Checksums are CRC-32C, in eight hexadecimal digits. The first and the last line are those of every version, so that damage is not taken
  * for another version.
  *
  * @param dimension D, at least 1
  * @param divergence its name
+ * @param isFull whether the Gaussians have full covariances
  * @param next above the number in every name of a file
  * @param deletions the file of bits, or null if no row is deleted
  * @param obsolete names of files to be deleted
@@ -47,6 +49,7 @@ import org.jspecify.annotations.Nullable;
 record Manifest(
     int dimension,
     String divergence,
+    boolean isFull,
     long generation,
     long next,
     @Nullable DeletionsFile deletions,
@@ -58,11 +61,14 @@ record Manifest(
   /** Bytes of the user's data, at most. */
   static final int MOST_DATA = 1 << 16;
 
-  /** The version of an index of another divergence than KL. */
+  /** The version of an index of another divergence than KL, or of full covariances. */
   static final int VERSION_OF_OTHERS = 2;
 
   /** The divergence of an index whose manifest has no entry for it. */
   static final String KL = "kl";
+
+  /** The line of full covariances. */
+  private static final String FULL = "covariances full";
 
   private static final Pattern DIVERGENCES = Pattern.compile("[a-z][a-z0-9.:+-]{0,99}");
 
@@ -114,9 +120,10 @@ record Manifest(
   byte[] text() {
     StringBuilder text = new StringBuilder();
     boolean isKl = divergence.equals(KL);
-    text.append("%s %d\n".formatted(MAGIC, isKl ? VERSION : VERSION_OF_OTHERS));
+    text.append("%s %d\n".formatted(MAGIC, isKl && !isFull ? VERSION : VERSION_OF_OTHERS));
     text.append("dimension %d\n".formatted(dimension));
     text.append(isKl ? "" : "divergence %s\n".formatted(divergence));
+    text.append(isFull ? FULL + '\n' : "");
     text.append("generation %d\nnext %d\n".formatted(generation, next));
     if (deletions != null) {
       text.append(
@@ -161,27 +168,36 @@ record Manifest(
     int last = text.lastIndexOf('\n', text.length() - 2) + 1;
     byte[] before = bytes(text.substring(0, last));
     check(text.substring(last).equals("checksum %08x\n".formatted(crc(before))), TORN);
-    boolean isKl = first[1].equals(Integer.toString(VERSION));
-    if (!isKl && !first[1].equals(Integer.toString(VERSION_OF_OTHERS))) {
+    boolean isFirst = first[1].equals(Integer.toString(VERSION));
+    if (!isFirst && !first[1].equals(Integer.toString(VERSION_OF_OTHERS))) {
       throw new OtherVersionException(
           "has format version %s, and this version of Kullback reads %d and %d; take the one that wrote it"
               .formatted(first[1].replaceAll("[^0-9]", "?"), VERSION, VERSION_OF_OTHERS));
     }
     List<String> lines = new ArrayList<>(List.of(text.substring(line + 1, last).split("\n")));
     String divergence = KL;
-    if (!isKl) {
-      check(lines.size() > 1, TORN);
-      divergence = words(lines.remove(1), "divergence", 2)[1];
-      check(
-          DIVERGENCES.matcher(divergence).matches() && !divergence.equals(KL),
-          "has the invalid divergence " + divergence);
+    boolean isFull = false;
+    if (!isFirst) {
+      check(lines.size() > 2, TORN);
+      if (lines.get(1).startsWith("divergence")) {
+        divergence = words(lines.remove(1), "divergence", 2)[1];
+        check(
+            DIVERGENCES.matcher(divergence).matches() && !divergence.equals(KL),
+            "has the invalid divergence " + divergence);
+      }
+      isFull = lines.get(1).equals(FULL);
+      if (isFull) {
+        lines.remove(1);
+      }
+      check(isFull || !divergence.equals(KL), TORN);
     }
-    return parse(divergence, lines.toArray(new String[0]));
+    return parse(divergence, isFull, lines.toArray(new String[0]));
   }
 
-  private static Manifest parse(String divergence, String[] lines) {
+  private static Manifest parse(String divergence, boolean isFull, String[] lines) {
     check(lines.length >= 3, TORN);
-    long dimension = number(words(lines[0], "dimension", 2)[1], 1, MOST_DIMENSIONS);
+    int most = isFull ? FullBatch.MOST_DIMENSIONS : DiagonalBatch.MOST_DIMENSIONS;
+    long dimension = number(words(lines[0], "dimension", 2)[1], 1, most);
     long generation = number(words(lines[1], "generation", 2)[1], 0, MOST_NUMBER);
     long next = number(words(lines[2], "next", 2)[1], 0, MOST_NUMBER);
     boolean deletes = lines.length > 3 && lines[3].startsWith("deleted ");
@@ -222,6 +238,7 @@ record Manifest(
         new Manifest(
             (int) dimension,
             divergence,
+            isFull,
             generation,
             next,
             deletions,

@@ -1,6 +1,6 @@
 package dev.kullback.internal.index.store;
 
-import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Cholesky;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -10,12 +10,12 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Says which segments are to be merged: those of one kind and precision of which eight have live rows of one order of magnitude, and by
+ * Says which segments are to be merged: those of one form and precision of which eight have live rows of one order of magnitude, and by
  * itself one with more than a third of its rows deleted. So N rows of a kind are mostly in at most {@code 7·log N} segments, and each row is
  * copied {@code log N} times, to the base of 8.
  */
 final class MergePolicy {
-  /** Terms (rows by dimensions) that the thread merges that added the last: 1 ms or so. */
+  /** Terms (rows by dimensions, or by numbers of a full covariance) that the thread merges that added the last: 1 ms or so. */
   static final long SMALL = 1 << 16;
 
   /** Terms of segments without a file below which they are merged before a commit, since each file waits for the disk: 50 ms or so. */
@@ -41,15 +41,17 @@ final class MergePolicy {
   /** Rows that a merge makes at most. */
   private static final long MOST_ROWS = 1 << 30;
 
-  private final int dimension;
+  /** Terms of a row. */
+  private final int rowTerms;
 
-  MergePolicy(int dimension) {
-    this.dimension = dimension;
+  /** A policy for Gaussians of a dimension, which may have full covariances. */
+  MergePolicy(int dimension, boolean isFull) {
+    rowTerms = isFull ? Cholesky.packedLength(dimension) + dimension : dimension;
   }
 
   /** Returns the rows of an open segment at most. */
   int mostOpenRows() {
-    return (int) Math.min(MOST_OPEN_ROWS, SMALL / dimension);
+    return (int) Math.min(MOST_OPEN_ROWS, SMALL / rowTerms);
   }
 
   /** Whether a batch of so many rows goes to an open segment. */
@@ -66,9 +68,9 @@ final class MergePolicy {
   }
 
   /** Segments that can be merged with each other, of one order of magnitude. */
-  private record Group(Scale kind, boolean isDouble, int magnitude) {
+  private record Group(Form form, boolean isDouble, int magnitude) {
     static Group of(LiveSegment live, int magnitude) {
-      return new Group(live.segment().kind(), live.segment().isDouble(), magnitude);
+      return new Group(live.segment().form(), live.segment().isDouble(), magnitude);
     }
   }
 
@@ -85,7 +87,7 @@ final class MergePolicy {
     for (Part part : parts) {
       int live = part.live.live();
       if (!part.merging && part != open) {
-        long terms = (long) live * dimension;
+        long terms = (long) live * rowTerms;
         if (least == GROUP && isEmptier(part.live) && terms <= most && terms < failing) {
           return List.of(part);
         }
@@ -106,10 +108,10 @@ final class MergePolicy {
   private List<Part> smallest(List<Part> group, long failing) {
     List<Part> sorted = new ArrayList<>(group);
     sorted.sort(Comparator.comparingInt(part -> part.live.live()));
-    long limit = Math.min(failing, MOST_ROWS * dimension + 1);
+    long limit = Math.min(failing, MOST_ROWS * rowTerms + 1);
     int n = 0;
     for (long terms = 0; n < GROUP; n++) {
-      terms += (long) sorted.get(n).live.live() * dimension;
+      terms += (long) sorted.get(n).live.live() * rowTerms;
       if (terms >= limit) {
         break;
       }
@@ -130,7 +132,7 @@ final class MergePolicy {
       Object key = all ? List.of(kind, number) : part;
       List<Part> group = groups.computeIfAbsent(key, k -> new ArrayList<>());
       group.add(part);
-      if (terms(group) > MOST_ROWS / 2 * dimension) {
+      if (terms(group) > MOST_ROWS / 2 * rowTerms) {
         full.put(kind, number + 1);
       }
     }
@@ -144,7 +146,7 @@ final class MergePolicy {
 
   /** Counts the terms that a merge makes. */
   long terms(List<Part> group) {
-    return group.stream().mapToLong(part -> (long) part.live.live() * dimension).sum();
+    return group.stream().mapToLong(part -> (long) part.live.live() * rowTerms).sum();
   }
 
   /** Returns segments that a commit would write to many files, but not the open one, if they have terms in [least, most). */

@@ -1,8 +1,12 @@
 package dev.kullback.internal.index.store;
 
 import dev.kullback.ScalePolicy;
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.batch.Factors;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
@@ -16,13 +20,25 @@ import org.jspecify.annotations.Nullable;
 
 /** Reads what a state of an index holds, as it was given: in copies, which outlive it. */
 public final class ReadBack {
-  /** Means, or scales, that are copied at once: 2 MiB of doubles. */
+  /** Means, or scales or elements of factors, that are copied at once: 2 MiB of doubles. */
   private static final int BLOCK_VALUES = 1 << 18;
 
   private ReadBack() {}
 
   /** Values of rows on their way into a batch. */
-  private static final class Rows {
+  private interface Rows {
+    void put(int s, Segment from, int row);
+
+    Batch batch(RangeCheck range);
+
+    static Rows of(int n, int dimension, Form form, boolean isDouble) {
+      return form.isFull()
+          ? new FullRows(n, dimension, isDouble, form == Form.COMPUTED_FACTOR)
+          : new DiagonalRows(n, dimension, form.scale(), isDouble);
+    }
+  }
+
+  private static final class DiagonalRows implements Rows {
     private final int dimension;
     private final Scale kind;
     private final float @Nullable [] mean32;
@@ -34,7 +50,7 @@ public final class ReadBack {
     /** Whether a σ is 0, which an index of a Wasserstein distance takes. */
     private boolean isSingular;
 
-    Rows(int n, int dimension, Scale kind, boolean isDouble) {
+    DiagonalRows(int n, int dimension, Scale kind, boolean isDouble) {
       this.dimension = dimension;
       this.kind = kind;
       mean32 = isDouble ? null : new float[n * dimension];
@@ -43,7 +59,8 @@ public final class ReadBack {
       scale64 = isDouble ? new double[n * dimension] : null;
     }
 
-    void put(int s, Segment from, int row) {
+    @Override
+    public void put(int s, Segment from, int row) {
       if (mean64 != null && scale64 != null) {
         from.read(row, mean64, scale64, s * dimension);
       } else if (mean32 != null && scale32 != null) {
@@ -53,7 +70,8 @@ public final class ReadBack {
       checkpoint.pass(Checkpoint.ofPlain(dimension));
     }
 
-    DiagonalBatch batch(RangeCheck range) {
+    @Override
+    public DiagonalBatch batch(RangeCheck range) {
       Elements mean = elements(mean32, mean64, "mean");
       Elements scale = elements(scale32, scale64, kind.argument());
       ScalePolicy policy = isSingular ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT;
@@ -66,6 +84,34 @@ public final class ReadBack {
               ? Elements.of(doubles, name)
               : Elements.of(Objects.requireNonNull(floats), name))
           .owned();
+    }
+  }
+
+  private static final class FullRows implements Rows {
+    private final int dimension;
+    private final boolean isDouble;
+    private final double[] mean;
+    private final double[] scaleTril;
+    private final double @Nullable [] low;
+    private final Checkpoint checkpoint = new Checkpoint();
+
+    FullRows(int n, int dimension, boolean isDouble, boolean isComputed) {
+      this.dimension = dimension;
+      this.isDouble = isDouble;
+      mean = new double[n * dimension];
+      scaleTril = new double[n * Cholesky.packedLength(dimension)];
+      low = isComputed ? new double[scaleTril.length] : null;
+    }
+
+    @Override
+    public void put(int s, Segment from, int row) {
+      from.read(row, mean, scaleTril, low, s);
+      checkpoint.pass(Checkpoint.ofPlain(Cholesky.packedLength(dimension)));
+    }
+
+    @Override
+    public FullBatch batch(RangeCheck range) {
+      return new FullBatch(mean, scaleTril, low, dimension, isDouble, false);
     }
   }
 
@@ -90,16 +136,22 @@ public final class ReadBack {
   }
 
   /**
-   * Returns the references of ids, in the order of these, of which there may be none: of one kind, and of double if one of them is.
+   * Returns the references of ids, in the order of these, of which there may be none if they are diagonal: of one kind, and of double if one of them is.
    *
    * @throws NoSuchElementException if one is not there
    * @throws IllegalArgumentException if two are of different kinds
    */
-  public static DiagonalBatch batch(Snapshot state, int dimension, long[] ids, RangeCheck range) {
-    DiagonalBatch.checkRows(ids.length, dimension);
+  public static Batch batch(
+      Snapshot state, int dimension, boolean isFull, long[] ids, RangeCheck range) {
+    if (isFull) {
+      FullBatch.checkRows(ids.length, dimension);
+    } else {
+      DiagonalBatch.checkRows(ids.length, dimension);
+    }
     long[] places = new long[ids.length];
     boolean isDouble = false;
-    Scale kind = Scale.STD;
+    Form first = Form.STD;
+    Form form = first;
     for (int s = 0; s < ids.length; s++) {
       places[s] = state.find(ids[s]);
       if (places[s] < 0) {
@@ -110,14 +162,15 @@ public final class ReadBack {
       }
       Segment segment = state.segment(places[s]);
       isDouble |= segment.isDouble();
-      kind = s == 0 ? segment.kind() : kind;
-      if (segment.kind() != kind) {
+      first = s == 0 ? segment.form() : first;
+      form = s == 0 || segment.form() == Form.COMPUTED_FACTOR ? segment.form() : form;
+      if (!segment.form().joins(first)) {
         throw new IllegalArgumentException(
             "ids[%d] = %d has scales of kind %s, but ids[0] = %d of kind %s; a batch has one kind: get each kind by itself, as forEach gives them"
-                .formatted(s, ids[s], segment.kind(), ids[0], kind));
+                .formatted(s, ids[s], segment.form(), ids[0], first));
       }
     }
-    Rows rows = new Rows(ids.length, dimension, kind, isDouble);
+    Rows rows = Rows.of(ids.length, dimension, form, isDouble);
     for (int s = 0; s < ids.length; s++) {
       rows.put(s, state.segment(places[s]), (int) places[s]);
     }
@@ -125,25 +178,25 @@ public final class ReadBack {
   }
 
   /**
-   * Gives all references in batches, each of one kind and precision and by ascending id: those of float before those of double, of each
-   * kind after the other.
+   * Gives all references in batches, each of one form and precision and by ascending id: those of float before those of double, of each
+   * form after the other.
    */
   public static void forEach(
-      Snapshot state, int dimension, RangeCheck range, BiConsumer<long[], DiagonalBatch> action) {
-    int most = Math.clamp(BLOCK_VALUES / dimension, 1, DiagonalBatch.mostRows(dimension));
-    for (Scale kind : Scale.values()) {
+      Snapshot state, int dimension, RangeCheck range, BiConsumer<long[], Batch> action) {
+    for (Form form : Form.values()) {
       for (boolean isDouble : new boolean[] {false, true}) {
         List<LiveSegment> parts =
             Stream.of(state.segments())
-                .filter(part -> part.segment().kind() == kind)
+                .filter(part -> part.segment().form() == form)
                 .filter(part -> part.segment().isDouble() == isDouble)
                 .toList();
         long left = parts.stream().mapToLong(LiveSegment::live).sum();
         LiveRows live = new LiveRows(parts);
+        int most = parts.isEmpty() ? 1 : blockRows(form, dimension);
         for (; left > 0; left -= Math.min(left, most)) {
           Checkpoint.checkInterrupt(Thread.currentThread());
           long[] ids = new long[(int) Math.min(left, most)];
-          Rows rows = new Rows(ids.length, dimension, kind, isDouble);
+          Rows rows = Rows.of(ids.length, dimension, form, isDouble);
           for (int s = 0; s < ids.length && live.advance(); s++) {
             ids[s] = live.id();
             rows.put(s, live.segment(), live.row());
@@ -152,5 +205,10 @@ public final class ReadBack {
         }
       }
     }
+  }
+
+  private static int blockRows(Form form, int dimension) {
+    int most = form.isFull() ? Factors.mostRows(dimension) : DiagonalBatch.mostRows(dimension);
+    return Math.clamp(BLOCK_VALUES / form.length(dimension), 1, most);
   }
 }

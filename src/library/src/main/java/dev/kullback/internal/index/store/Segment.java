@@ -2,7 +2,9 @@ package dev.kullback.internal.index.store;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import java.lang.foreign.MemorySegment;
@@ -17,12 +19,12 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Diagonal Gaussians of one kind and precision under ascending ids, never changed. All of it is one image, which is also the file's
+ * Gaussians of one form and precision under ascending ids, never changed. All of it is one image, which is also the file's
  * content: little endian, each section at a multiple of 64 bytes. A segment that is {@linkplain #open open} has room for more rows, under
  * ids in the order in which they came, and is no file's: one that has some rows more shares its image.
  *
  * <pre>
- * header      magic, version, D, n, kind, whether of double; the least number p̂, in float; whether there are codes; their coordinates
+ * header      magic, version, D, n, form, whether of double; the least number p̂, in float; whether there are codes; their coordinates
  * order       int[D], the dimensions in the order of the panels
  * ids         long[n], ascending
  * logDet      double[n], Σ_h ln σ_h
@@ -30,7 +32,7 @@ import org.jspecify.annotations.Nullable;
  * slack       float[n], ‖m − m̂‖ in the metric p̂, rounded up; negative, −0 too, if the row is beyond
  * length      float[n], ‖m̂‖ in the metric p̂, rounded up
  * means       float or double [n, D], as given
- * scales      the same
+ * scales      the same; of full covariances double [n, D(D+1)/2] or [n, 2, D(D+1)/2], as {@link Form} says, and their means in double
  * panels      {@link PanelScan}: [⌈n/16⌉][D][2][16] floats, m̂ and p̂; zeros behind the last row; for KL alone
  * codes       {@link Codes}, of segments that are large enough
  * </pre>
@@ -42,7 +44,8 @@ import org.jspecify.annotations.Nullable;
  * and 0 if it is too small. A row is beyond where a precision is not in
  * [2⁻⁹⁹, 2⁹⁹], or a mean beyond float: else they are within 2⁻²³ of the numbers they stand for.
  *
- * <p>In an index of another divergence than KL, slacks say no more than whether rows are beyond, and lengths are 0.
+ * <p>In an index of another divergence than KL, slacks say no more than whether rows are beyond, and lengths are 0. Those of full covariances
+ * are both 0, and the order is that of the dimensions.
  */
 public final class Segment {
   static final ValueLayout.OfLong LONG =
@@ -61,13 +64,11 @@ public final class Segment {
 
   private static final int VERSION = 1;
 
-  /** The version of segments with other coordinates than KL's, which the first cannot have. */
+  /** The version of segments with other coordinates than KL's, which the first cannot have, nor full covariances. */
   private static final int VERSION_OF_OTHERS = 2;
 
-  /** The kinds by their number in a file. */
-  private static final Scale[] KINDS = {
-    Scale.STD, Scale.VARIANCE, Scale.LOG_VARIANCE, Scale.PRECISION
-  };
+  /** The forms by their number in a file. */
+  private static final List<Form> FORMS = List.of(Form.values());
 
   /** The coordinates by their number in a file. */
   private static final List<Coordinates> ALL_COORDINATES = List.of(Coordinates.values());
@@ -94,8 +95,13 @@ public final class Segment {
 
   private final boolean isOpen;
   private final int dimension;
-  private final Scale kind;
+  private final Form form;
   private final boolean isDouble;
+
+  /** Bytes of a row's means, and of its scales, as they were given. */
+  private final long meanBytes;
+
+  private final long scaleBytes;
   private final Coordinates coordinates;
 
   /** The dimensions in the order of the panels. */
@@ -113,14 +119,14 @@ public final class Segment {
   private final @Nullable Codes codes;
 
   /** Batches of the rows, of which one is made when it is first asked for. */
-  private volatile @Nullable AtomicReferenceArray<@Nullable SoftReference<DiagonalBatch>> batches;
+  private volatile @Nullable AtomicReferenceArray<@Nullable SoftReference<Batch>> batches;
 
   /** A segment of an image that is there, or of one to be filled. */
   private Segment(
       Memory.Allocator memory,
       int size,
       int dimension,
-      Scale kind,
+      Form form,
       boolean isDouble,
       Coordinates coordinates,
       boolean isCoded) {
@@ -128,18 +134,20 @@ public final class Segment {
     capacity = size;
     isOpen = false;
     this.dimension = dimension;
-    this.kind = kind;
+    this.form = form;
     this.isDouble = isDouble;
+    int element = isDouble || form.isFull() ? Double.BYTES : Float.BYTES;
+    meanBytes = (long) element * dimension;
+    scaleBytes = element * form.length(dimension);
     this.coordinates = coordinates;
-    long values = (long) size * rowBytes();
     ids = HEADER + aligned((long) Integer.BYTES * dimension);
     logDets = ids + aligned((long) Long.BYTES * size);
     bounds = logDets + aligned((long) Double.BYTES * size);
     slacks = bounds + aligned((long) Double.BYTES * size);
     lengths = slacks + aligned((long) Float.BYTES * size);
     means = lengths + aligned((long) Float.BYTES * size);
-    scales = means + aligned(values);
-    panels = scales + aligned(values);
+    scales = means + aligned(size * meanBytes);
+    panels = scales + aligned(size * scaleBytes);
     long panelsEnd = panels + (hasPanels() ? panels() * panelBytes() : 0);
     long end = panelsEnd + (isCoded ? Codes.bytes(size, coordinates, dimension) : 0);
     order = new int[dimension];
@@ -159,14 +167,14 @@ public final class Segment {
       Memory.Allocator memory,
       int size,
       int dimension,
-      Scale kind,
+      Form form,
       boolean isDouble,
       Coordinates coordinates) {
     this(
         memory,
         size,
         dimension,
-        kind,
+        form,
         isDouble,
         coordinates,
         Codes.areWorthwhile(size, coordinates, dimension));
@@ -178,8 +186,10 @@ public final class Segment {
     capacity = whole.capacity;
     isOpen = true;
     dimension = whole.dimension;
-    kind = whole.kind;
+    form = whole.form;
     isDouble = whole.isDouble;
+    meanBytes = whole.meanBytes;
+    scaleBytes = whole.scaleBytes;
     coordinates = whole.coordinates;
     ids = whole.ids;
     logDets = whole.logDets;
@@ -201,22 +211,18 @@ public final class Segment {
    * @param order of the panels' dimensions; it is not copied
    */
   static Segment open(
-      Memory.Allocator memory,
-      Coordinates coordinates,
-      DiagonalBatch like,
-      int capacity,
-      int[] order) {
+      Memory.Allocator memory, Coordinates coordinates, Batch like, int capacity, int[] order) {
     int d = like.dimension();
     Segment whole =
-        new Segment(memory, capacity, d, like.kind(), like.isDouble(), coordinates, false);
+        new Segment(memory, capacity, d, Form.of(like), like.isDouble(), coordinates, false);
     whole.image.set(FLOAT, LEAST, Float.POSITIVE_INFINITY);
     return new Segment(whole, 0, order);
   }
 
   /** Whether an open segment has room for the rows of a batch. */
-  boolean takes(DiagonalBatch batch) {
+  boolean takes(Batch batch) {
     return isOpen
-        && kind == batch.kind()
+        && form == Form.of(batch)
         && isDouble == batch.isDouble()
         && batch.size() <= capacity - size;
   }
@@ -227,7 +233,7 @@ public final class Segment {
    *
    * @param ids of the batch's rows
    */
-  Segment with(long[] ids, DiagonalBatch batch) {
+  Segment with(long[] ids, Batch batch) {
     for (int s = 0; s < ids.length; s++) {
       copyRow(size + s, ids[s], batch, s);
       deriveRow(size + s);
@@ -246,14 +252,10 @@ public final class Segment {
    * @param rows {@code ids[s]} is the id of row {@code rows[s]}
    */
   public static Segment of(
-      Memory.Allocator memory,
-      Coordinates coordinates,
-      long[] ids,
-      DiagonalBatch batch,
-      int[] rows) {
+      Memory.Allocator memory, Coordinates coordinates, long[] ids, Batch batch, int[] rows) {
     Segment made =
         new Segment(
-            memory, ids.length, batch.dimension(), batch.kind(), batch.isDouble(), coordinates);
+            memory, ids.length, batch.dimension(), Form.of(batch), batch.isDouble(), coordinates);
     return made.filled(() -> made.copyRows(ids, batch, rows));
   }
 
@@ -269,18 +271,25 @@ public final class Segment {
     }
   }
 
-  private void copyRows(long[] ids, DiagonalBatch batch, int[] rows) {
+  private void copyRows(long[] ids, Batch batch, int[] rows) {
     for (int s = 0; s < ids.length; s++) {
       copyRow(s, ids[s], batch, rows[s]);
     }
   }
 
-  private void copyRow(int row, long id, DiagonalBatch batch, int other) {
+  private void copyRow(int row, long id, Batch batch, int other) {
+    putId(row, id, batch.logDet(other), batch.logDetBound(other));
+    switch (batch) {
+      case DiagonalBatch diagonal -> copyValues(row, diagonal, other);
+      case FullBatch full -> copyValues(row, full, other);
+    }
+  }
+
+  private void copyValues(int row, DiagonalBatch batch, int other) {
     int d = dimension;
     int from = other * d;
-    putId(row, id, batch.logDet(other), batch.logDetBound(other));
-    long at = means + row * rowBytes();
-    long scaleAt = scales + row * rowBytes();
+    long at = meanAt(row);
+    long scaleAt = scaleAt(row);
     if (isDouble) {
       MemorySegment.copy(batch.mean64(), from, image, DOUBLE, at, d);
       MemorySegment.copy(batch.scale64(), from, image, DOUBLE, scaleAt, d);
@@ -290,16 +299,28 @@ public final class Segment {
     }
   }
 
+  private void copyValues(int row, FullBatch batch, int other) {
+    int length = Cholesky.packedLength(dimension);
+    int from = other * length;
+    long at = scaleAt(row);
+    MemorySegment.copy(batch.mean(), other * dimension, image, DOUBLE, meanAt(row), dimension);
+    MemorySegment.copy(batch.scaleTril(), from, image, DOUBLE, at, length);
+    double[] low = batch.scaleTrilLow();
+    if (low != null) {
+      MemorySegment.copy(low, from, image, DOUBLE, at + (long) Double.BYTES * length, length);
+    }
+  }
+
   /**
    * Makes one segment of the live rows of several, which the caller is to {@link #release}.
    *
-   * @param parts at least one, all of one dimension, kind, precision and index, without an id that is live in two
+   * @param parts at least one, all of one dimension, form, precision and index, without an id that is live in two
    */
   public static Segment merge(List<LiveSegment> parts, Memory.Allocator memory) {
     Segment first = parts.getFirst().segment();
     int live = Math.toIntExact(parts.stream().mapToLong(LiveSegment::live).sum());
     Segment made =
-        new Segment(memory, live, first.dimension, first.kind, first.isDouble, first.coordinates);
+        new Segment(memory, live, first.dimension, first.form, first.isDouble, first.coordinates);
     return made.filled(() -> made.copyLive(parts));
   }
 
@@ -331,21 +352,22 @@ public final class Segment {
     }
     int dimension = image.get(INT, 12);
     int size = image.get(INT, 16);
-    int kind = image.get(INT, 20);
+    int number = image.get(INT, 20);
     int wide = image.get(INT, 24);
     int coded = image.get(INT, CODED);
     int others = image.get(INT, COORDINATES);
     if (dimension < 1
         || size < 0
-        || kind < 0
-        || kind >= KINDS.length
+        || number < 0
+        || number >= FORMS.size()
         || (wide & 1) != wide
         || (coded & 1) != coded
         || others < 0
         || others >= ALL_COORDINATES.size()
         || others > 0 != (version == VERSION_OF_OTHERS)
         || (coded == 1 && ALL_COORDINATES.get(others) == Coordinates.NONE)
-        || (long) size * dimension > image.byteSize()) {
+        || !isPossible(FORMS.get(number), dimension, ALL_COORDINATES.get(others))
+        || size * FORMS.get(number).length(dimension) > image.byteSize()) {
       throw new IllegalArgumentException("has a damaged header");
     }
     Segment read =
@@ -353,7 +375,7 @@ public final class Segment {
             bytes -> block,
             size,
             dimension,
-            KINDS[kind],
+            FORMS.get(number),
             wide == 1,
             ALL_COORDINATES.get(others),
             coded == 1);
@@ -364,6 +386,11 @@ public final class Segment {
     return read;
   }
 
+  private static boolean isPossible(Form form, int dimension, Coordinates coordinates) {
+    return !form.isFull()
+        || (dimension <= FullBatch.MOST_DIMENSIONS && coordinates == Coordinates.NONE);
+  }
+
   private void putId(int row, long id, double logDet, double bound) {
     image.set(LONG, ids + (long) Long.BYTES * row, id);
     image.set(DOUBLE, logDets + (long) Double.BYTES * row, logDet);
@@ -372,9 +399,8 @@ public final class Segment {
 
   private void copyRow(int row, Segment from, int other) {
     putId(row, from.id(other), from.logDet(other), from.logDetBound(other));
-    long bytes = rowBytes();
-    MemorySegment.copy(from.image, from.means + other * bytes, image, means + row * bytes, bytes);
-    MemorySegment.copy(from.image, from.scales + other * bytes, image, scales + row * bytes, bytes);
+    MemorySegment.copy(from.image, from.meanAt(other), image, meanAt(row), meanBytes);
+    MemorySegment.copy(from.image, from.scaleAt(other), image, scaleAt(row), scaleBytes);
   }
 
   /** Writes what follows from the given values: the header, panels, slacks, lengths and codes. */
@@ -383,12 +409,14 @@ public final class Segment {
     image.set(INT, 8, coordinates == Coordinates.KL ? VERSION : VERSION_OF_OTHERS);
     image.set(INT, 12, dimension);
     image.set(INT, 16, size);
-    image.set(INT, 20, List.of(KINDS).indexOf(kind));
+    image.set(INT, 20, FORMS.indexOf(form));
     image.set(INT, 24, isDouble ? 1 : 0);
     image.set(FLOAT, LEAST, Float.POSITIVE_INFINITY);
     image.set(INT, CODED, codes == null ? 0 : 1);
     image.set(INT, COORDINATES, ALL_COORDINATES.indexOf(coordinates));
-    chooseOrder();
+    int[] chosen = form.isFull() ? IntStream.range(0, dimension).toArray() : chooseOrder();
+    System.arraycopy(chosen, 0, order, 0, dimension);
+    MemorySegment.copy(order, 0, image, INT, HEADER, dimension);
     Checkpoint checkpoint = new Checkpoint();
     for (int row = 0; row < size; row++) {
       deriveRow(row);
@@ -413,7 +441,7 @@ public final class Segment {
    * Orders dimensions by their mean terms of two rows, {@code (2 Var m + E σ²) E 1/σ²}, the greatest first; of the Wasserstein distance, whose
    * weights are 1, by the variances of mean and σ.
    */
-  private void chooseOrder() {
+  private int[] chooseOrder() {
     double[] terms = new double[dimension];
     int n = Math.min(size, MOST_SAMPLED);
     for (int h = 0; h < dimension; h++) {
@@ -426,7 +454,7 @@ public final class Segment {
       for (int k = 0; k < n; k++) {
         int row = (int) ((long) size * k / n);
         double m = value(means, row, h) - shift;
-        double v = kind.variance(value(scales, row, h));
+        double v = kind().variance(value(scales, row, h));
         sum += m;
         squares += m * m;
         variances += v;
@@ -438,20 +466,19 @@ public final class Segment {
         terms[h] = squares - sum * sum / n + variances - stds * stds / n;
       }
     }
-    int[] sorted =
-        IntStream.range(0, dimension)
-            .boxed()
-            .sorted(Comparator.comparingDouble((Integer h) -> terms[h]).reversed())
-            .mapToInt(Integer::intValue)
-            .toArray();
-    System.arraycopy(sorted, 0, order, 0, dimension);
-    MemorySegment.copy(order, 0, image, INT, HEADER, dimension);
+    return IntStream.range(0, dimension)
+        .boxed()
+        .sorted(Comparator.comparingDouble((Integer h) -> terms[h]).reversed())
+        .mapToInt(Integer::intValue)
+        .toArray();
   }
 
   /** Writes what follows from a row of the image. */
   private void deriveRow(int row) {
     if (!hasPanels()) {
-      tellBeyond(row);
+      if (!form.isFull()) {
+        tellBeyond(row);
+      }
       return;
     }
     long lane = panelAt(row / LANES) + (long) Float.BYTES * (row % LANES);
@@ -489,7 +516,7 @@ public final class Segment {
   /** Returns the precision of a scale, of a dimension in the order of the panels. */
   double precision(int row, int k) {
     double s = value(scales, row, order[k]);
-    return kind == Scale.PRECISION ? s : 1 / kind.variance(s);
+    return form == Form.PRECISION ? s : 1 / kind().variance(s);
   }
 
   /** Returns a coordinate, of the dimensions in the order of the panels. */
@@ -497,7 +524,7 @@ public final class Segment {
     int k = coordinates.dimension(c);
     return coordinates.isMean(c)
         ? mean(row, k)
-        : coordinates.ofScale(kind, value(scales, row, order[k]));
+        : coordinates.ofScale(kind(), value(scales, row, order[k]));
   }
 
   /** Returns the weight of a coordinate. */
@@ -506,7 +533,7 @@ public final class Segment {
       return precision(row, c);
     }
     return coordinates == Coordinates.JEFFREYS && coordinates.isMean(c)
-        ? 1 / kind.std(value(scales, row, order[coordinates.dimension(c)]))
+        ? 1 / kind().std(value(scales, row, order[coordinates.dimension(c)]))
         : 1;
   }
 
@@ -572,8 +599,13 @@ public final class Segment {
   }
 
   /** Tells what the scales are. */
+  public Form form() {
+    return form;
+  }
+
+  /** Tells what scales that are diagonal are. */
   public Scale kind() {
-    return kind;
+    return form.scale();
   }
 
   public boolean isDouble() {
@@ -669,14 +701,33 @@ public final class Segment {
     return image.get(FLOAT, panelAt(panel + 1) - Float.BYTES);
   }
 
-  /** Fills a slot of the segment's kind and precision with a row. */
-  public void fill(DiagonalBatch slot, int row) {
-    if (isDouble) {
-      read(row, slot.mean64(), slot.scale64(), 0);
-    } else {
-      read(row, slot.mean32(), slot.scale32(), 0);
+  /**
+   * Makes a batch of one row that {@link #fill} fills.
+   *
+   * @param takesZero whether a σ may be 0
+   */
+  public Batch newSlot(boolean takesZero) {
+    return form.isFull()
+        ? FullBatch.ofSlot(dimension, isDouble, form == Form.COMPUTED_FACTOR)
+        : DiagonalBatch.ofSlot(dimension, kind(), isDouble, takesZero);
+  }
+
+  /** Fills a slot of the segment's form and precision with a row. */
+  public void fill(Batch slot, int row) {
+    switch (slot) {
+      case DiagonalBatch diagonal -> {
+        if (isDouble) {
+          read(row, diagonal.mean64(), diagonal.scale64(), 0);
+        } else {
+          read(row, diagonal.mean32(), diagonal.scale32(), 0);
+        }
+        diagonal.takeRow(logDet(row), logDetBound(row), !isBeyond(row));
+      }
+      case FullBatch full -> {
+        read(row, full.mean(), full.scaleTril(), full.scaleTrilLow(), 0);
+        full.takeRow(logDet(row), logDetBound(row));
+      }
     }
-    slot.takeRow(logDet(row), logDetBound(row), !isBeyond(row));
   }
 
   private boolean isBeyond(int row) {
@@ -685,7 +736,7 @@ public final class Segment {
 
   /** Rows of a batch of {@link #kept}, and of others that are made of a segment to be read once: whole panels of any kernel. */
   public int rowsOfBatch() {
-    return Math.clamp(MOST_OF_BATCH / dimension, Batch.WIDEST_PANEL, MOST_ROWS_OF_BATCH)
+    return Math.clamp(MOST_OF_BATCH / rowTerms(), Batch.WIDEST_PANEL, MOST_ROWS_OF_BATCH)
         / Batch.WIDEST_PANEL
         * Batch.WIDEST_PANEL;
   }
@@ -695,8 +746,8 @@ public final class Segment {
    *
    * @param number of the batch, each of {@link #rowsOfBatch}
    */
-  public DiagonalBatch kept(int number, boolean takesZero) {
-    AtomicReferenceArray<@Nullable SoftReference<DiagonalBatch>> all = batches;
+  public Batch kept(int number, boolean takesZero) {
+    AtomicReferenceArray<@Nullable SoftReference<Batch>> all = batches;
     int rows = rowsOfBatch();
     if (all == null) {
       synchronized (this) {
@@ -707,8 +758,8 @@ public final class Segment {
         }
       }
     }
-    SoftReference<DiagonalBatch> reference = all.get(number);
-    DiagonalBatch batch = reference == null ? null : reference.get();
+    SoftReference<Batch> reference = all.get(number);
+    Batch batch = reference == null ? null : reference.get();
     if (batch == null) { // perhaps by several threads
       int from = number * rows;
       batch = batch(from, Math.min(size - from, rows), null, takesZero);
@@ -720,26 +771,29 @@ public final class Segment {
   /**
    * Returns a batch of n rows from one on.
    *
-   * @param spare is filled with them if it is of their number, kind and precision; it is used by this thread alone
+   * @param spare is filled with them if it is diagonal, and of their number, kind and precision; it is used by this thread alone
    * @param takesZero whether a σ may be 0
    */
-  public DiagonalBatch batch(int from, int n, @Nullable DiagonalBatch spare, boolean takesZero) {
-    DiagonalBatch batch = spare;
-    if (batch == null
-        || batch.size() != n
-        || batch.kind() != kind
-        || batch.isDouble() != isDouble) {
-      batch = DiagonalBatch.ofTaken(n, dimension, kind, isDouble, takesZero);
-    } else {
-      batch.refill();
+  public Batch batch(int from, int n, @Nullable Batch spare, boolean takesZero) {
+    if (form.isFull()) {
+      return fullBatch(from, n);
     }
-    long at = from * rowBytes();
-    if (isDouble) {
-      MemorySegment.copy(image, DOUBLE, means + at, batch.mean64(), 0, n * dimension);
-      MemorySegment.copy(image, DOUBLE, scales + at, batch.scale64(), 0, n * dimension);
+    DiagonalBatch batch;
+    if (spare instanceof DiagonalBatch given
+        && given.size() == n
+        && given.kind() == kind()
+        && given.isDouble() == isDouble) {
+      batch = given;
+      batch.refill();
     } else {
-      MemorySegment.copy(image, FLOAT, means + at, batch.mean32(), 0, n * dimension);
-      MemorySegment.copy(image, FLOAT, scales + at, batch.scale32(), 0, n * dimension);
+      batch = DiagonalBatch.ofTaken(n, dimension, kind(), isDouble, takesZero);
+    }
+    if (isDouble) {
+      MemorySegment.copy(image, DOUBLE, meanAt(from), batch.mean64(), 0, n * dimension);
+      MemorySegment.copy(image, DOUBLE, scaleAt(from), batch.scale64(), 0, n * dimension);
+    } else {
+      MemorySegment.copy(image, FLOAT, meanAt(from), batch.mean32(), 0, n * dimension);
+      MemorySegment.copy(image, FLOAT, scaleAt(from), batch.scale32(), 0, n * dimension);
     }
     for (int i = 0; i < n; i++) {
       batch.takeRow(i, logDet(from + i), logDetBound(from + i), !isBeyond(from + i));
@@ -747,19 +801,27 @@ public final class Segment {
     return batch;
   }
 
+  private FullBatch fullBatch(int from, int n) {
+    double[] mean = new double[n * dimension];
+    double[] scaleTril = new double[n * Cholesky.packedLength(dimension)];
+    double[] low = form == Form.COMPUTED_FACTOR ? new double[scaleTril.length] : null;
+    for (int i = 0; i < n; i++) {
+      read(from + i, mean, scaleTril, low, i);
+    }
+    return new FullBatch(mean, scaleTril, low, dimension, isDouble, false);
+  }
+
   /** Copies what was given of a row of a segment of float to two arrays, from one place in both on. */
   void read(int row, float[] mean, float[] scale, int to) {
-    long at = row * rowBytes();
-    MemorySegment.copy(image, FLOAT, means + at, mean, to, dimension);
-    MemorySegment.copy(image, FLOAT, scales + at, scale, to, dimension);
+    MemorySegment.copy(image, FLOAT, meanAt(row), mean, to, dimension);
+    MemorySegment.copy(image, FLOAT, scaleAt(row), scale, to, dimension);
   }
 
   /** The same as double, of a segment of either precision. */
   void read(int row, double[] mean, double[] scale, int to) {
     if (isDouble) {
-      long at = row * rowBytes();
-      MemorySegment.copy(image, DOUBLE, means + at, mean, to, dimension);
-      MemorySegment.copy(image, DOUBLE, scales + at, scale, to, dimension);
+      MemorySegment.copy(image, DOUBLE, meanAt(row), mean, to, dimension);
+      MemorySegment.copy(image, DOUBLE, scaleAt(row), scale, to, dimension);
       return;
     }
     for (int h = 0; h < dimension; h++) {
@@ -768,21 +830,67 @@ public final class Segment {
     }
   }
 
-  /** Reads the means and standard deviations of a row, rounded to float. */
-  public void readStd(int row, float[] mean, float[] std) {
-    for (int h = 0; h < dimension; h++) {
-      mean[h] = (float) value(means, row, h);
-      std[h] = (float) kind.std(value(scales, row, h));
+  /**
+   * Copies a row of full covariances to be row {@code to} of a batch.
+   *
+   * @param low takes the parts that rounding took from L, 0 where it was given
+   */
+  void read(int row, double[] mean, double[] scaleTril, double @Nullable [] low, int to) {
+    int length = Cholesky.packedLength(dimension);
+    MemorySegment.copy(image, DOUBLE, meanAt(row), mean, to * dimension, dimension);
+    MemorySegment.copy(image, DOUBLE, scaleAt(row), scaleTril, to * length, length);
+    if (low != null && form == Form.COMPUTED_FACTOR) {
+      long at = scaleAt(row) + (long) Double.BYTES * length;
+      MemorySegment.copy(image, DOUBLE, at, low, to * length, length);
+    } else if (low != null) {
+      Arrays.fill(low, to * length, (to + 1) * length, 0);
     }
   }
 
-  /** Bytes of the values of a row, as they were given: means or scales. */
-  public long rowBytes() {
-    return (long) dimension * (isDouble ? Double.BYTES : Float.BYTES);
+  /** Reads the means and standard deviations of a row, rounded to float; of a full covariance, those of each dimension by itself. */
+  public void readStd(int row, float[] mean, float[] std) {
+    long at = scaleAt(row);
+    for (int h = 0; h < dimension; h++) {
+      if (form.isFull()) {
+        double variance = 0;
+        for (int c = 0; c <= h; c++, at += Double.BYTES) {
+          double l = image.get(DOUBLE, at);
+          variance += l * l;
+        }
+        mean[h] = (float) image.get(DOUBLE, meanAt(row) + (long) Double.BYTES * h);
+        std[h] = (float) Math.sqrt(variance);
+      } else {
+        mean[h] = (float) value(means, row, h);
+        std[h] = (float) kind().std(value(scales, row, h));
+      }
+    }
   }
 
+  /** Bytes of the values of a row, as they were given. */
+  public long rowBytes() {
+    return meanBytes + scaleBytes;
+  }
+
+  private long meanAt(int row) {
+    return means + row * meanBytes;
+  }
+
+  private long scaleAt(int row) {
+    return scales + row * scaleBytes;
+  }
+
+  /** Bytes of a panel, or of what stands for its rows where there are none. */
   public long panelBytes() {
-    return 2L * Float.BYTES * LANES * dimension;
+    return form.isFull() ? LANES * rowBytes() : 2L * Float.BYTES * LANES * dimension;
+  }
+
+  /** Counts the terms of a scan of a panel, by which threads share it. */
+  public long panelTerms() {
+    return (long) LANES * rowTerms();
+  }
+
+  private int rowTerms() {
+    return form.isFull() ? dimension + Cholesky.packedLength(dimension) : dimension;
   }
 
   public int panels() {

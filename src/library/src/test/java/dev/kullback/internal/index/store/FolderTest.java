@@ -151,7 +151,7 @@ class FolderTest {
     refused(scratch.resolve("none"), 0, "there is no such folder");
     refused(scratch, 0, "is not the folder of an index: it has no file named manifest");
     for (Path folder : List.of(scratch.resolve("none"), scratch)) {
-      assertThatThrownBy(() -> Index.openReadOnly(folder, 0, null).close())
+      assertThatThrownBy(() -> Index.openReadOnly(folder, Wanted.of(0)).close())
           .isInstanceOf(UncheckedIOException.class)
           .hasMessageStartingWith(
               folder.equals(scratch)
@@ -191,7 +191,7 @@ class FolderTest {
       index.remove(MANY);
       index.commit();
     }
-    Index.openReadOnly(scratch, 0, null).close();
+    Index.openReadOnly(scratch, Wanted.of(0)).close();
     for (String name : others.keySet()) {
       assertThat(scratch.resolve(name)).hasContent(others.get(name));
     }
@@ -202,7 +202,7 @@ class FolderTest {
     String lost = "has no file named manifest, but has segment-000001.bin: restore";
     corrupt(orphans, 1, lost);
     corrupt(orphans, 0, lost);
-    assertThatThrownBy(() -> Index.openReadOnly(orphans, 0, null).close())
+    assertThatThrownBy(() -> Index.openReadOnly(orphans, Wanted.of(0)).close())
         .isInstanceOf(CorruptIndexException.class)
         .hasMessageContaining(lost);
     Path foreign = Files.createDirectory(scratch.resolve("foreign"));
@@ -474,7 +474,7 @@ class FolderTest {
       for (String name : files.keySet()) {
         Files.writeString(folder.resolve(name), files.get(name), StandardCharsets.ISO_8859_1);
       }
-      opened += reads(() -> Index.openReadOnly(folder, 0, null)) ? 1 : 0;
+      opened += reads(() -> Index.openReadOnly(folder, Wanted.of(0))) ? 1 : 0;
       assertThat(contents(folder)).as("%s", files.keySet()).isEqualTo(files);
       opened += reads(() -> Index.open(folder, 0)) ? 1 : 0;
       reads(() -> Index.open(folder, 2));
@@ -668,12 +668,12 @@ class FolderTest {
     try (Index index = Index.open(scratch, 1)) {
       index.add(MANY, Content.batch(MANY));
       index.commit();
-      Index reader = Index.openReadOnly(scratch, 0, null);
+      Index reader = Index.openReadOnly(scratch, Wanted.of(0));
       index.remove(3);
       index.add(new long[] {1}, Content.batch(1));
       index.commit();
       try (reader;
-          Index later = Index.openReadOnly(scratch, 0, null)) {
+          Index later = Index.openReadOnly(scratch, Wanted.of(0))) {
         assertThat(reader.size()).isEqualTo(MANY.length);
         reader.verify(); // though its files are deleted
         later.verify();
@@ -716,7 +716,7 @@ class FolderTest {
       long last = 0;
       int seen = 0;
       while (!writes.isDone() || seen == 0) {
-        try (Index reader = Index.openReadOnly(scratch, 0, null)) {
+        try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
           Map<Long, Long> content = Content.of(reader);
           long version = content.get(0L);
           assertThat(content).hasSize(group);
@@ -740,7 +740,7 @@ class FolderTest {
         ExecutorService writers = Executors.newSingleThreadExecutor()) {
       index.add(MANY, Content.batch(MANY));
       index.commit();
-      try (Index reader = Index.openReadOnly(scratch, 0, null)) {
+      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
         assertThat(reader.refresh()).isFalse();
         index.remove(MANY[3]);
         assertThat(reader.refresh()).isFalse(); // what is not committed is not seen
@@ -757,7 +757,7 @@ class FolderTest {
       index.add(ids, Content.batch(new long[group]));
       index.commit();
       Future<?> writes = writers.submit(() -> replaceAgain(index, ids));
-      try (Index reader = Index.openReadOnly(scratch, 0, null)) {
+      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
         long last = 0;
         int seen = 0;
         for (boolean isOver = false; !isOver; ) {
@@ -793,7 +793,7 @@ class FolderTest {
     try (Index index = Index.open(scratch, 1)) {
       index.add(MANY, Content.batch(MANY));
       index.commit();
-      try (Index reader = Index.openReadOnly(scratch, 0, null)) {
+      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
         index.add(new long[] {1}, Content.batch(1));
         index.commit();
         Path manifest = scratch.resolve("manifest");
@@ -816,7 +816,7 @@ class FolderTest {
   @Test
   void aThreadRefreshes() throws Exception {
     try (Index index = Index.open(scratch, 1)) {
-      Index reader = Index.openReadOnly(scratch, 0, null);
+      Index reader = Index.openReadOnly(scratch, Wanted.of(0));
       reader.refreshEvery(Duration.ofMillis(1));
       try (reader) {
         for (long id = 0; id < 5; id++) {
@@ -848,7 +848,7 @@ class FolderTest {
       index.commit();
       index.add(new long[] {1}, Content.batch(1)); // is in no copy
       index.copyTo(first);
-      try (Index reader = Index.openReadOnly(scratch, 0, null)) {
+      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
         index.remove(MANY);
         index.commit();
         reader.copyTo(second);
@@ -911,13 +911,13 @@ class FolderTest {
       index.add(MANY, Content.batch(MANY));
       index.remove(MANY[2]);
       index.commit();
-      try (Index reader = Index.openReadOnly(scratch, 0, null)) {
+      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
         for (int k = 0; k < 50; k++) {
           Path copy = target.resolve("copy" + k);
           Future<Boolean> other = others.submit(() -> copies(reader, copy));
           boolean first = copies(index, copy);
           assertThat(other.get() ? !first : first).isTrue();
-          try (Index made = Index.openReadOnly(copy, 0, null)) {
+          try (Index made = Index.openReadOnly(copy, Wanted.of(0))) {
             made.verify();
             assertThat(made.size()).isEqualTo(MANY.length - 1);
           }
@@ -971,7 +971,7 @@ class FolderTest {
       assertThat(index.userData()).isEmpty();
       index.add(MANY, Content.batch(MANY));
       assertThat(index.commit(large)).isTrue();
-      try (Index reader = Index.openReadOnly(scratch, 0, null)) {
+      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
         assertThat(reader.userData()).isEqualTo(large);
         assertThat(index.commit(large)).isFalse();
         assertThat(reader.refresh()).isFalse();
@@ -1277,7 +1277,7 @@ class FolderTest {
       Path folder = scratch.resolve("committed " + isCommitted);
       Map<Long, Long> expected;
       try (Index index =
-          Index.open(folder, 1, null, new FileOperations(), Segment::merge, 1 << 12)) {
+          Index.open(folder, Wanted.of(1), new FileOperations(), Segment::merge, 1 << 12)) {
         for (int k = 0; k < 8; k++) {
           long[] ids = LongStream.range(1000L * k, 1000L * (k + 1)).toArray();
           index.add(ids, Content.batch(ids));

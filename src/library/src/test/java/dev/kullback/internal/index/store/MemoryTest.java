@@ -290,7 +290,7 @@ class MemoryTest {
         check(index.size() == (long) n * rows, "size");
         index.verify();
       }
-      try (Index index = Index.openReadOnly(folder, 0, null)) {
+      try (Index index = Index.openReadOnly(folder, Wanted.of(0))) {
         check(index.size() == (long) n * rows, "size");
         index.verify();
       }

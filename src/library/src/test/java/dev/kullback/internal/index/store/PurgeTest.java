@@ -179,8 +179,7 @@ class PurgeTest {
         Index index =
             Index.open(
                 scratch,
-                D,
-                null,
+                Wanted.of(D),
                 new FileOperations(),
                 (parts, memory) -> {
                   Segment made = Segment.merge(parts, memory);
@@ -327,7 +326,7 @@ class PurgeTest {
     AtomicBoolean stop = new AtomicBoolean();
     try (ExecutorService other = Executors.newSingleThreadExecutor();
         Memory memory = new Memory();
-        Folder folder = Folder.open(scratch, D, null, files, memory)) {
+        Folder folder = Folder.open(scratch, Wanted.of(D), files, memory)) {
       Future<?> merges =
           other.submit(() -> {
             while (!stop.get()) {
