@@ -44,7 +44,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Results</b> are exact. {@link #nearest} finds, for each query x, the k smallest of {@code KL(x ‖ p)} in nats over the
  * references p, in the order of exact arithmetic and ties by the lower id. Wherever methods and pages write {@code KL(x ‖ p)}, an index of
- * another {@linkplain Builder#divergence divergence} ranks by that of x and p instead. Ids and values are exactly those that
+ * another {@linkplain Builder#divergence divergence} ranks by that of x and p instead, and one of full covariances by values in double. Ids and values are exactly those that
  * {@link KlEngine#search(Gaussians, Gaussians, Query)} with {@link Query#exact()} gives for one batch of the
  * same Gaussians in the order of their ids. They do not depend on the order of changes, on commits, or on the number of threads.
  * A search of diagonal Gaussians reads codes of 2 bytes for each dimension of a reference, or 8 bytes of {@code float}, which bound the divergence, and

@@ -8,6 +8,7 @@ import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.BatchReader;
+import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyException;
@@ -436,7 +437,7 @@ class InputsTest extends CommandFixture {
     Path std = blocks("x", format, rows, stds);
     BatchOptions.Files files = new BatchOptions.Files(mean, ScaleKind.STD, std);
     try (Arena arena = Arena.ofConfined();
-        BatchReader in = new BatchReader(files, ScalePolicy.STRICT, Batch.diagonal(files))) {
+        BatchReader in = new BatchReader(files, ScalePolicy.STRICT, Layout.of(files))) {
       Files.delete(Input.file(mean));
       Files.delete(Input.file(std));
       int[] ends = {0, 1, 400, 400, 650, 999, rows};

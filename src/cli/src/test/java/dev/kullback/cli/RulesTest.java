@@ -191,8 +191,6 @@ class RulesTest extends CommandFixture {
     "nearest -k 3, did you mean topk?",
     "standard --mu q.npy --std s.npy -o o.npy, did you mean --mean?",
     "standard --mean q.npy --sigma s.npy -o o.npy, 'did you mean --std, or --covariance of matrices?'",
-    "index add FOLDER --ids i.npy --mean q.npy --covariance s.npy, 'an index takes diagonal Gaussians alone: give --std, --variance, --log-variance or --precision'",
-    "index create FOLDER --mean q.npy --scale-tril s.npy, 'an index takes diagonal Gaussians alone: give --std, --variance, --log-variance or --precision'",
     "index query FOLDER -k 1 --mean q.npy --std s.npy -o o.npy --indices i.npy --divergence jeffreys, 'an index ranks by what it was made for: index create takes it, and index info tells it'",
     "standard --maen q.npy -o o.npy, did you mean --mean?",
     "standard --mean q.npy --sdt s.npy -o o.npy, did you mean --std?",

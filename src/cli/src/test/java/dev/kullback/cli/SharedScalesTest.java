@@ -409,15 +409,17 @@ class SharedScalesTest extends CommandFixture {
     for (String line :
         List.of(
             "index query " + index + " -k 1 --indices i.npy -o o.npy",
-            "index add " + index + " --ids ids.npy",
-            "index create " + folder.resolve("new"))) {
+            "index add " + index + " --ids ids.npy")) {
       Result result = run(line + " --mean q.npy --precision x.npy");
       assertThat(result.err())
           .isEqualTo(
-              "kullback: %s: has matrices, but an index has diagonal Gaussians: give their --variance%n"
-                  .formatted(folder.resolve("x.npy")));
+              "kullback: %s: has matrices, but the index in %s has diagonal Gaussians: give their --variance%n"
+                  .formatted(folder.resolve("x.npy"), index));
       assertThat(result.status()).isEqualTo(2);
     }
+    Result shared =
+        run("index create %s --mean q.npy --precision x.npy".formatted(folder.resolve("new")));
+    assertThat(shared.out()).contains("of full covariances", "1 precision matrix for 7 Gaussians");
   }
 
   /** Of no Gaussians, shared scales are none. */

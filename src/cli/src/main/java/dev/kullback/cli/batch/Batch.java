@@ -92,18 +92,6 @@ public record Batch(
     return layout.size();
   }
 
-  /** Reads the layout of a batch, diagonal as an index wants it and perhaps without rows, from the files' headers. */
-  public static Layout diagonal(BatchOptions.Files files) {
-    Layout layout = Layout.of(files);
-    if (layout.kind().isFull()) {
-      throw new UserError(
-          files.scale(),
-          "has matrices, but an index has diagonal Gaussians: give their %s"
-              .formatted(files.option(ScaleKind.VARIANCE)));
-    }
-    return layout;
-  }
-
   /** Whether the files' headers, if they are not standard input, tell of matrices. */
   static boolean isFull(BatchOptions.Files files) {
     boolean isKnown =

@@ -89,8 +89,11 @@ public final class BatchOptions {
     return Stream.concat(Stream.of(q), p.stream()).flatMap(Files::all).toList();
   }
 
-  /** The options of diagonal scales, and of moments; which of them is given says of what kind they are. */
-  public static class Scales {
+  /** The options of q; which of them is given says of what kind its scales are. */
+  public static final class Q {
+    /** The order of the means in help, before the scales: theirs is -1. */
+    public static final int MEAN = -2;
+
     private static final String AXIS = "--axis";
 
     @Spec(Spec.Target.MIXEE)
@@ -134,68 +137,14 @@ public final class BatchOptions {
             "Of moments, the axis whose first half is the means; -1 is the last; default: 1.")
     int axis = CHANNELS;
 
-    /** Returns the axis that q's moments and p's are halved along. */
-    static int axis(CommandSpec command) {
-      ParseResult given = command.commandLine().getParseResult();
-      int axis = given.matchedOptionValue(AXIS, CHANNELS);
-      if (given.hasMatchedOption(AXIS)
-          && !given.hasMatchedOption("--moments")
-          && !given.hasMatchedOption("--p-moments")) {
-        throw new UserError(AXIS + " is for --moments: give that, or leave it out");
-      }
-      if (axis == 0) {
-        throw new UserError(
-            AXIS + " is 0, which counts the Gaussians: give 1 or more, or -1 for the last");
-      }
-      return axis;
-    }
-
-    /** Returns a file or none of each kind of scale that there is an option for, in the order of {@link #KINDS}. */
-    List<List<Path>> scales() {
-      return lists(std, variance, logVariance, precision);
-    }
-
-    static List<List<Path>> lists(@Nullable Path... files) {
-      return Stream.of(files).map(file -> Stream.ofNullable(file).toList()).toList();
-    }
-
-    /** Whether any scale is given. */
-    public boolean isGiven() {
-      return scales().stream().anyMatch(scale -> !scale.isEmpty());
-    }
-
-    /** Whether moments are given. */
-    public boolean areMoments() {
-      return moments != null;
-    }
-
-    /** Returns the files of a batch with these means, or of moments. */
-    public Files files(@Nullable Path mean) {
-      List<Path> means = mean == null ? List.of() : List.of(mean);
-      List<Path> both = moments == null ? List.of() : List.of(moments);
-      return choose("--", means, scales(), both, axis(command)).getFirst();
-    }
-  }
-
-  /** The options of a diagonal q. */
-  public static class Diagonal extends Scales {
-    /** The order of the means in help, before the scales: theirs is -1. */
-    public static final int MEAN = -2;
-
-    /** The means' description. */
-    public static final String MEANS =
-        "Means of q, [N,D]; further axes are flattened into D. Any input may also be FILE.npz:NAME, FILE.safetensors:NAME, or text, .csv, .tsv or .txt.";
-
-    @Option(names = "--mean", order = MEAN, paramLabel = "Q.npy", description = MEANS)
+    @Option(
+        names = "--mean",
+        order = MEAN,
+        paramLabel = "Q.npy",
+        description =
+            "Means of q, [N,D]; further axes are flattened into D. Any input may also be FILE.npz:NAME, FILE.safetensors:NAME, or text, .csv, .tsv or .txt.")
     @Nullable Path mean;
 
-    public Files files() {
-      return files(mean);
-    }
-  }
-
-  /** The options of q. */
-  public static final class Q extends Diagonal {
     @Option(
         names = "--scale-tril",
         paramLabel = "L.npy",
@@ -222,11 +171,56 @@ public final class BatchOptions {
             "Or upper factors U of its precisions UU^T, [N,D,D]; the precision matrices themselves go to --precision.")
     @Nullable Path precisionCholesky;
 
-    @Override
-    List<List<Path>> scales() {
-      return Stream.of(super.scales(), lists(scaleTril, packedTril, covariance, precisionCholesky))
-          .flatMap(List::stream)
+    /** Returns the axis that q's moments and p's are halved along. */
+    static int axis(CommandSpec command) {
+      ParseResult given = command.commandLine().getParseResult();
+      int axis = given.matchedOptionValue(AXIS, CHANNELS);
+      if (given.hasMatchedOption(AXIS)
+          && !given.hasMatchedOption("--moments")
+          && !given.hasMatchedOption("--p-moments")) {
+        throw new UserError(AXIS + " is for --moments: give that, or leave it out");
+      }
+      if (axis == 0) {
+        throw new UserError(
+            AXIS + " is 0, which counts the Gaussians: give 1 or more, or -1 for the last");
+      }
+      return axis;
+    }
+
+    /** Returns a file or none of each kind of scale that there is an option for, in the order of {@link #KINDS}. */
+    private List<List<Path>> scales() {
+      return Stream.of(
+              std,
+              variance,
+              logVariance,
+              precision,
+              scaleTril,
+              packedTril,
+              covariance,
+              precisionCholesky)
+          .map(file -> Stream.ofNullable(file).toList())
           .toList();
+    }
+
+    /** Whether any scale is given. */
+    public boolean hasScale() {
+      return scales().stream().anyMatch(scale -> !scale.isEmpty());
+    }
+
+    /** Whether means are given. */
+    public boolean hasMean() {
+      return mean != null;
+    }
+
+    /** Whether moments are given. */
+    public boolean hasMoments() {
+      return moments != null;
+    }
+
+    public Files files() {
+      List<Path> means = mean == null ? List.of() : List.of(mean);
+      List<Path> both = moments == null ? List.of() : List.of(moments);
+      return choose("--", means, scales(), both, axis(command)).getFirst();
     }
   }
 
@@ -334,7 +328,7 @@ public final class BatchOptions {
       scales.forEach(files -> Input.rejectOptions(command, files));
       boolean absent =
           means.isEmpty() && moments.isEmpty() && scales.stream().allMatch(List::isEmpty);
-      return absent ? List.of() : choose("--p-", means, scales, moments, Scales.axis(command));
+      return absent ? List.of() : choose("--p-", means, scales, moments, Q.axis(command));
     }
 
     /** Returns the files for a command that takes no more than one. */

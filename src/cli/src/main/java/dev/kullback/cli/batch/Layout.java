@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
 
   /** Reads the shapes from the files' headers. */
-  static Layout of(BatchOptions.Files files) {
+  public static Layout of(BatchOptions.Files files) {
     return of(files, Parameters.meanShape(files), Parameters.scaleShape(files));
   }
 

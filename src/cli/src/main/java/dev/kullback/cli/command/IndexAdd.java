@@ -33,6 +33,7 @@ import picocli.CommandLine.Spec;
       "Examples:",
       "  kullback index add FOLDER --ids J.npy --mean Q.npy --std S.npy",
       "  kullback index add FOLDER --ids J.npy --mean Q.npy --log-variance L.npy --clamp --replace",
+      "  kullback index add FOLDER --ids J.npy --mean Q.npy --cov C.npy",
     })
 final class IndexAdd implements Callable<Integer> {
   @Mixin IndexFolder folder;
@@ -51,7 +52,7 @@ final class IndexAdd implements Callable<Integer> {
       description = "Replace those whose ids are in the index, and add the others.")
   boolean replace;
 
-  @Mixin BatchOptions.Diagonal q;
+  @Mixin BatchOptions.Q q;
   @Mixin PolicyOptions policyOptions;
   @Spec CommandSpec spec;
 
@@ -64,9 +65,9 @@ final class IndexAdd implements Callable<Integer> {
     Report report = new Report(spec);
     report.start();
     try (KlIndex index = folder.open()) {
-      ScalePolicy policy = policyOptions.policy(index.divergence());
+      ScalePolicy policy = policyOptions.policy(q.files(), List.of(), index.divergence());
       IndexRows rows = IndexRows.of(q.files(), policy, ids);
-      folder.requireDimension(index, rows.files().mean(), rows.layout().dimension());
+      folder.requireFit(index, rows.files(), rows.layout());
       if (!replace) {
         rows.requireNew(index);
       }

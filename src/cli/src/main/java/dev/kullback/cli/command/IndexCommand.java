@@ -7,7 +7,7 @@ import picocli.CommandLine.Command;
 @Command(
     name = "index",
     description = {
-      "Keeps diagonal Gaussians under ids in a folder, and searches them.",
+      "Keeps Gaussians under ids in a folder, diagonal ones or of full covariances, and searches them.",
       "The folder is that of the library's KlIndex. One process at a time can change it; query, info and export read it meanwhile.",
     },
     sortOptions = false,

@@ -2,6 +2,7 @@ package dev.kullback.cli.command;
 
 import dev.kullback.Divergence;
 import dev.kullback.KlIndex;
+import dev.kullback.ScaleKind;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.batch.PolicyOptions;
@@ -29,7 +30,7 @@ import picocli.CommandLine.Spec;
     },
     customSynopsis = {
       "kullback index create FOLDER --mean Q.npy --std S.npy [--ids J.npy] [...]",
-      "       kullback index create FOLDER --dimension D [...]",
+      "       kullback index create FOLDER --dimension D [--full-covariances] [...]",
     },
     sortOptions = false,
     footer = {
@@ -38,18 +39,12 @@ import picocli.CommandLine.Spec;
       "  kullback index create FOLDER --mean Q.npy --std S.npy --ids J.npy",
       "  kullback index create FOLDER --dimension 64",
       "  kullback index create FOLDER --divergence jeffreys --mean Q.npy --std S.npy",
+      "  kullback index create FOLDER --mean Q.npy --cov C.npy",
     })
 final class IndexCreate implements Callable<Integer> {
   @Mixin IndexFolder folder;
 
-  @Option(
-      names = "--mean",
-      order = BatchOptions.Diagonal.MEAN,
-      paramLabel = "Q.npy",
-      description = BatchOptions.Diagonal.MEANS)
-  @Nullable Path mean;
-
-  @Mixin BatchOptions.Scales scales;
+  @Mixin BatchOptions.Q q;
 
   @Option(
       names = "--ids",
@@ -63,6 +58,12 @@ final class IndexCreate implements Callable<Integer> {
       paramLabel = "D",
       description = "The dimension of an empty index, without all of these.")
   @Nullable Integer dimension;
+
+  @Option(
+      names = "--full-covariances",
+      description =
+          "With --dimension, make an index that takes matrices, as --cov and the like do without this.")
+  boolean isFull;
 
   @Option(
       names = "--divergence",
@@ -91,8 +92,9 @@ final class IndexCreate implements Callable<Integer> {
     report.start();
     IndexRows rows = rows();
     int d = rows == null ? dimension() : rows.layout().dimension();
+    boolean full = rows == null ? isFull : rows.layout().kind().isFull();
     try (NewFolder made = new NewFolder(folder.path, overwrite)) {
-      try (KlIndex index = made.open(() -> folder.create(made.path(), d, divergence))) {
+      try (KlIndex index = made.open(() -> folder.create(made.path(), d, full, divergence))) {
         if (rows != null) {
           try (Progress progress = Terminal.of(spec).progress(rows.size())) {
             rows.addTo(index, false, progress);
@@ -104,10 +106,11 @@ final class IndexCreate implements Callable<Integer> {
       made.keep();
     }
     report.line(
-        "created %s: %d Gaussians of dimension %d%s, in %.3g s",
+        "created %s: %d Gaussians of dimension %d%s%s, in %.3g s",
         folder.path,
         rows == null ? 0 : rows.size(),
         d,
+        full ? ", of full covariances" : "",
         divergence.equals(Divergence.KL) ? "" : ", by " + divergence,
         report.seconds());
     if (rows != null) {
@@ -120,8 +123,8 @@ final class IndexCreate implements Callable<Integer> {
 
   /** Returns what the index is to hold; null for nothing. */
   private @Nullable IndexRows rows() {
-    if (mean == null && !scales.areMoments()) {
-      if (scales.isGiven() || ids != null) {
+    if (!q.hasMean() && !q.hasMoments()) {
+      if (q.hasScale() || ids != null) {
         throw new UserError(
             "a scale and --ids need the mean: give --mean, too, or --moments in place of both");
       }
@@ -129,9 +132,17 @@ final class IndexCreate implements Callable<Integer> {
     }
     if (dimension != null) {
       throw new UserError(
-          "give %s or --dimension, not both".formatted(mean == null ? "--moments" : "--mean"));
+          "give %s or --dimension, not both".formatted(q.hasMean() ? "--mean" : "--moments"));
     }
-    return IndexRows.of(scales.files(mean), policyOptions.policy(divergence), ids);
+    BatchOptions.Files files = q.files();
+    IndexRows rows = IndexRows.of(files, policyOptions.policy(files, List.of(), divergence), ids);
+    if (isFull && !rows.layout().kind().isFull()) {
+      throw new UserError(
+          files.scale(),
+          "has no matrices, as --full-covariances says: give %s or %s, or leave that out"
+              .formatted(files.option(ScaleKind.COVARIANCE), files.option(ScaleKind.SCALE_TRIL)));
+    }
+    return rows;
   }
 
   private int dimension() {

@@ -1,5 +1,6 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.KlIndex;
 import dev.kullback.ScaleKind;
@@ -17,11 +18,13 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.stream.IntStream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -32,7 +35,8 @@ import picocli.CommandLine.Spec;
     name = "export",
     description = {
       "Writes the Gaussians of an index to a folder, as they were given, by ascending id.",
-      "mean.npy [N,D]; the scales in std.npy, variance.npy, log-variance.npy or precision.npy; ids.npy [N], int64."
+      "mean.npy [N,D]; the scales in std.npy, variance.npy, log-variance.npy or precision.npy, or the full covariances in scale-tril.npy"
+          + " if factors were given, and else in covariance.npy, [N,D,D]; ids.npy [N], int64."
           + " Where scales were given in several ways, or values as float32 and float64, each has files of its own, with"
           + " names such as std-float32-mean.npy.",
     },
@@ -43,10 +47,17 @@ import picocli.CommandLine.Spec;
       "Examples:",
       "  kullback index export FOLDER -o OUT",
       "  kullback index create COPY --mean OUT/mean.npy --std OUT/std.npy --ids OUT/ids.npy",
+      "  kullback index create COPY --mean OUT/mean.npy --covariance OUT/covariance.npy --ids OUT/ids.npy",
     })
 final class IndexExport implements Callable<Integer> {
   private static final List<ScaleKind> KINDS =
-      List.of(ScaleKind.STD, ScaleKind.VARIANCE, ScaleKind.LOG_VARIANCE, ScaleKind.PRECISION);
+      List.of(
+          ScaleKind.STD,
+          ScaleKind.VARIANCE,
+          ScaleKind.LOG_VARIANCE,
+          ScaleKind.PRECISION,
+          ScaleKind.SCALE_TRIL,
+          ScaleKind.COVARIANCE);
 
   private static final String IDS = "ids";
   private static final String MEAN = "mean";
@@ -66,7 +77,15 @@ final class IndexExport implements Callable<Integer> {
   /** Gaussians whose scales are of one kind, and whose values are of one type. */
   private record Part(ScaleKind kind, boolean isDouble) {
     static Part of(Gaussians batch) {
-      return new Part(batch.kind(), batch.isDouble());
+      return batch instanceof FullGaussians full && full.hasComputedFactors()
+          ? new Part(ScaleKind.COVARIANCE, full.isDouble() || !areFloats(full))
+          : new Part(batch.kind(), batch.isDouble());
+    }
+
+    /** Whether covariances are floats exactly, as they are where they were given as such, but hardly where they were computed of something else. */
+    private static boolean areFloats(FullGaussians batch) {
+      return IntStream.range(0, batch.size())
+          .allMatch(i -> Arrays.stream(batch.covariance(i)).allMatch(x -> (float) x == x));
     }
 
     String kindName() {
@@ -82,19 +101,23 @@ final class IndexExport implements Callable<Integer> {
 
   /** The files of a part: means, scales and ids. */
   private record Sink(List<OutputFile> files, boolean isDouble) {
-    void begin(long rows, int d) {
+    void begin(ScaleKind kind, long rows, int d) {
       ValueLayout element = Npy.floats(isDouble);
-      for (OutputFile file : files.subList(0, 2)) {
-        file.requireSpace(Npy.bytes(rows, d, element));
-        file.write(Npy.header(element, rows, d));
-      }
+      files.get(0).requireSpace(Npy.bytes(rows, d, element));
+      files.get(0).write(Npy.header(element, rows, d));
+      files.get(1).requireSpace(Npy.bytes(rows, kind.isFull() ? (long) d * d : d, element));
+      files
+          .get(1)
+          .write(kind.isFull() ? Npy.header(element, rows, d, d) : Npy.header(element, rows, d));
       files.get(2).write(Npy.header(ValueLayout.JAVA_LONG, rows));
     }
 
-    void add(long[] ids, Gaussians batch, double[] values) {
+    void add(ScaleKind kind, long[] ids, Gaussians batch, double[] mean, double[] scale) {
       for (int i = 0; i < ids.length; i++) {
-        put(files.get(0), batch.mean(i, values));
-        put(files.get(1), batch.scale(i, values));
+        put(files.get(0), batch.mean(i, mean));
+        put(
+            files.get(1),
+            kind == ScaleKind.COVARIANCE ? batch.covariance(i) : batch.scale(i, scale));
         files.get(2).putLong(ids[i]);
       }
     }
@@ -140,7 +163,8 @@ final class IndexExport implements Callable<Integer> {
     Map<Part, Long> sizes = new LinkedHashMap<>();
     index.forEach((ids, batch) -> sizes.merge(Part.of(batch), (long) ids.length, Long::sum));
     if (sizes.isEmpty()) {
-      sizes.put(new Part(ScaleKind.STD, false), 0L);
+      sizes.put(
+          new Part(index.hasFullCovariances() ? ScaleKind.SCALE_TRIL : ScaleKind.STD, false), 0L);
     }
     return sizes;
   }
@@ -190,15 +214,17 @@ final class IndexExport implements Callable<Integer> {
       Sink sink =
           new Sink(
               List.of(out.get(first), out.get(first + 1), out.get(first + 2)), part.isDouble());
-      sink.begin(size.getValue(), d);
+      sink.begin(part.kind(), size.getValue(), d);
       sinks.put(part, sink);
     }
-    double[] values = new double[d];
+    double[] mean = new double[d];
+    double[] scale = new double[index.hasFullCovariances() ? d * d : d];
     try (Progress progress = Terminal.of(spec).progress(index.size())) {
       index.forEach((ids, batch) -> {
-        Sink sink = sinks.get(Part.of(batch));
+        Part part = Part.of(batch);
+        Sink sink = sinks.get(part);
         if (sink != null) {
-          sink.add(ids, batch, values);
+          sink.add(part.kind(), ids, batch, mean, scale);
         }
         progress.advance(ids.length);
       });

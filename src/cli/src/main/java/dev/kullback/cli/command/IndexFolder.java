@@ -5,6 +5,9 @@ import static java.util.Objects.requireNonNull;
 import dev.kullback.Divergence;
 import dev.kullback.IndexLockedException;
 import dev.kullback.KlIndex;
+import dev.kullback.ScaleKind;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.output.OutputFailure;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.UserError;
@@ -43,8 +46,15 @@ final class IndexFolder {
   }
 
   /** Opens the index of a folder, or makes one. */
-  KlIndex create(Path place, int dimension, Divergence divergence) {
-    return read(() -> KlIndex.builder(dimension).divergence(divergence).open(place));
+  KlIndex create(Path place, int dimension, boolean isFull, Divergence divergence) {
+    KlIndex.Builder builder = KlIndex.builder(dimension).divergence(divergence);
+    KlIndex index = read(() -> (isFull ? builder.fullCovariances() : builder).open(place));
+    if (index.hasFullCovariances() != isFull) {
+      index.close();
+      throw new UserError(
+          place, "is an index of full covariances, not of diagonal Gaussians: name another folder");
+    }
+    return index;
   }
 
   /** Reads the folder; what cannot be read is bad input. */
@@ -86,13 +96,31 @@ final class IndexFolder {
     return String.valueOf(e.getMessage());
   }
 
-  /** Throws unless what a file has goes with the index. */
-  void requireDimension(KlIndex index, Path file, int dimension) {
-    if (dimension != index.dimension()) {
+  /** Throws unless a batch can be added to the index. */
+  void requireFit(KlIndex index, BatchOptions.Files files, Layout layout) {
+    requireQueries(index, files, layout);
+    if (index.hasFullCovariances() && !layout.kind().isFull()) {
       throw new UserError(
-          file,
+          files.scale(),
+          "has no matrices, but the index in %s has full covariances: give their %s or %s"
+              .formatted(
+                  path, files.option(ScaleKind.COVARIANCE), files.option(ScaleKind.SCALE_TRIL)));
+    }
+  }
+
+  /** Throws unless the index can be searched for a batch. */
+  void requireQueries(KlIndex index, BatchOptions.Files files, Layout layout) {
+    if (layout.dimension() != index.dimension()) {
+      throw new UserError(
+          files.mean(),
           "has dimension %d, but the index in %s has %d"
-              .formatted(dimension, path, index.dimension()));
+              .formatted(layout.dimension(), path, index.dimension()));
+    }
+    if (layout.kind().isFull() && !index.hasFullCovariances()) {
+      throw new UserError(
+          files.scale(),
+          "has matrices, but the index in %s has diagonal Gaussians: give their %s"
+              .formatted(path, files.option(ScaleKind.VARIANCE)));
     }
   }
 
@@ -100,5 +128,6 @@ final class IndexFolder {
   void describe(Report report, KlIndex index) {
     report.put("folder", path).put("dimension", index.dimension()).put("size", index.size());
     report.put("divergence", index.divergence().name());
+    report.put("full_covariances", index.hasFullCovariances());
   }
 }

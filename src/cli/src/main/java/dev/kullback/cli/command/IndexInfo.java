@@ -44,6 +44,9 @@ final class IndexInfo implements Callable<Integer> {
       }
       report.line("dimension %d", index.dimension());
       report.line("ranks by  %s", index.divergence());
+      if (index.hasFullCovariances()) {
+        report.line("scales    full covariances");
+      }
       report.line("size      %d", index.size());
       report.line("deleted   %d", stats.deleted());
       long bytes = stats.mappedBytes() + stats.nativeBytes(); // small segments are read

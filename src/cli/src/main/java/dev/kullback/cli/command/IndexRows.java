@@ -35,7 +35,7 @@ record IndexRows(BatchOptions.Files files, Layout layout, ScalePolicy policy, Id
 
   /** Reads the ids, or takes the rows' numbers, and of the Gaussians what the headers tell. */
   static IndexRows of(BatchOptions.Files files, ScalePolicy policy, @Nullable Path ids) {
-    Layout layout = Batch.diagonal(files);
+    Layout layout = Layout.of(files);
     return new IndexRows(
         files,
         layout,
@@ -62,7 +62,9 @@ record IndexRows(BatchOptions.Files files, Layout layout, ScalePolicy policy, Id
    * @param replace takes ids that are in the index, too
    */
   void addTo(KlIndex index, boolean replace, Progress progress) {
-    int block = blockRows(size(), index.dimension(), Runtime.getRuntime().maxMemory());
+    int d = index.dimension();
+    int values = layout.kind().isFull() ? d * (d + 1) / 2 : d; // with means half of what is read
+    int block = blockRows(size(), values, Runtime.getRuntime().maxMemory());
     try (BatchReader in = new BatchReader(files, policy, layout)) {
       for (int from = 0, to; from < size(); from = to) {
         to = Math.min(size(), from + block);
@@ -80,9 +82,9 @@ record IndexRows(BatchOptions.Files files, Layout layout, ScalePolicy policy, Id
     }
   }
 
-  static int blockRows(int rows, int dimension, long memory) {
-    long most = Math.min(MOST_VALUES, memory / 8 / (2 * Double.BYTES)) / dimension;
-    long even = Math.max(LEAST_VALUES / dimension, Math.ceilDiv(rows, BLOCKS));
+  static int blockRows(int rows, int values, long memory) {
+    long most = Math.min(MOST_VALUES, memory / 8 / (2 * Double.BYTES)) / values;
+    long even = Math.max(LEAST_VALUES / values, Math.ceilDiv(rows, BLOCKS));
     return Math.clamp(Math.min(most, even), 1, Math.max(1, rows));
   }
 }

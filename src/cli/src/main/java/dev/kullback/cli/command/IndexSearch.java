@@ -8,6 +8,7 @@ import dev.kullback.Query;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.Ids;
+import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.output.NeighborOutput;
@@ -141,7 +142,7 @@ final class IndexSearch implements Callable<Integer> {
           "Of each row, 1 if it is complete and else 0, and the number below which no other Gaussian's divergence is, float64, [N,2].")
   @Nullable Path proven;
 
-  @Mixin BatchOptions.Diagonal q;
+  @Mixin BatchOptions.Q q;
 
   @Option(
       names = {"-o", "--output"},
@@ -178,7 +179,9 @@ final class IndexSearch implements Callable<Integer> {
         OutputFiles out = outputOptions.open(outputs.values())) {
       OutputFile values = out.get(0);
       OutputFile ids = indices == null ? null : out.second();
-      Batch queries = Batch.loadOrNone(files, policyOptions.policy(index.divergence()), arena);
+      Batch queries =
+          Batch.loadOrNone(
+              files, policyOptions.policy(files, List.of(), index.divergence()), arena);
       long[] own = excludedByRow == null ? null : own(excludedByRow, queries);
       folder.describe(report, index);
       report
@@ -246,9 +249,9 @@ final class IndexSearch implements Callable<Integer> {
 
   /** Opens the index, which must be there, to be searched by several threads. */
   private KlIndex open(BatchOptions.Files files) {
-    int dimension = Batch.diagonal(files).dimension();
+    Layout layout = Layout.of(files);
     try (KlIndex index = folder.openReadOnly()) {
-      folder.requireDimension(index, files.mean(), dimension);
+      folder.requireQueries(index, files, layout);
       if (k != null && k > index.size()) {
         throw new UserError(
             folder.path,
@@ -289,8 +292,9 @@ final class IndexSearch implements Callable<Integer> {
   private static int blockRows(Search search, long entries) {
     long memory = Runtime.getRuntime().maxMemory();
     int d = search.queries().dimension();
+    int values = search.queries().kind().isFull() ? d * (d + 1) / 2 : d;
     long most = Math.min(memory / 4 / ENTRY_BYTES, Integer.MAX_VALUE - 8) / Math.max(1, entries);
-    long held = memory / 8 / (2 * Double.BYTES) / d;
+    long held = memory / 8 / (2 * Double.BYTES) / values;
     long worth = Math.ceilDiv(BLOCK_TERMS / d, Math.max(1, search.index().size()));
     return Math.clamp(
         Math.min(Math.min(most, held), worth), 1, Math.max(1, search.queries().size()));

@@ -28,7 +28,7 @@ import picocli.CommandLine.Spec;
 /** A command on all pairs of q and p, with one output or two. */
 abstract class PairCommand implements Callable<Integer> {
   /** The order of an option that help shows before those below. */
-  static final int FIRST = BatchOptions.Diagonal.MEAN - 1;
+  static final int FIRST = BatchOptions.Q.MEAN - 1;
 
   @Mixin BatchOptions.Q qOptions;
   @Mixin BatchOptions.P pOptions;

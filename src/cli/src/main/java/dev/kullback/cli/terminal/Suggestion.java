@@ -35,20 +35,11 @@ public final class Suggestion {
           "--sigma", "did you mean --std, or --covariance of matrices?",
           "--sigma2", "did you mean --variance?");
 
-  private static final String DIAGONAL =
-      "an index takes diagonal Gaussians alone: give --std, --variance, --log-variance or --precision";
-
   /** The same of the commands of {@code index}. */
   private static final Map<String, String> OF_INDEX =
       Map.of(
-          "--cov", DIAGONAL,
-          "--covariance", DIAGONAL,
-          "--scale-tril", DIAGONAL,
-          "--packed-tril", DIAGONAL,
-          "--packed-scale-tril", DIAGONAL,
-          "--precision-cholesky", DIAGONAL,
           "--divergence",
-              "an index ranks by what it was made for: index create takes it, and index info tells it");
+          "an index ranks by what it was made for: index create takes it, and index info tells it");
 
   private Suggestion() {}
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.Divergence;
+import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.KlIndex;
 import dev.kullback.cli.Main;
@@ -477,6 +478,97 @@ class IndexCommandTest extends CommandFixture {
     assertThat(IndexRows.blockRows(Integer.MAX_VALUE, 64, 1L << 40)).isEqualTo(1 << 20);
   }
 
+  // --- full covariances
+
+  /** Factors of five or more covariances, and the covariances, of numbers that float holds exactly. */
+  private void writeMatrices(String name, String descr, int n) throws IOException {
+    double[] tril = new double[n * D * D];
+    double[] covariance = new double[n * D * D];
+    for (int i = 0; i < n; i++) {
+      for (int r = 0; r < D; r++) {
+        for (int c = 0; c <= r; c++) {
+          tril[(i * D + r) * D + c] =
+              r == c ? 1 + (i + r) % 3 : ((7 * i + 5 * r + c) % 9 - 4) / 8.0;
+        }
+      }
+      for (int r = 0; r < D; r++) {
+        for (int c = 0; c < D; c++) {
+          for (int k = 0; k < D; k++) {
+            covariance[(i * D + r) * D + c] +=
+                tril[(i * D + r) * D + k] * tril[(i * D + c) * D + k];
+          }
+        }
+      }
+    }
+    long[] shape = {n, D, D};
+    NpyFiles.write(folder.resolve(name + "l.npy"), descr, shape, tril);
+    NpyFiles.write(folder.resolve(name + "c.npy"), descr, shape, covariance);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "kl, scale-tril, tl, <f4",
+    "kl, cov, tc, <f8",
+    "jeffreys, cov, tc, <f4",
+    "wasserstein-2, scale-tril, tl, <f8"
+  })
+  void keepsFullCovariances(String divergence, String option, String file, String descr)
+      throws IOException {
+    writeMatrices("t", descr, 5);
+    writeMatrices("s", descr, N);
+    String p = "mean p.npy --%s %s.npy".formatted(option, file);
+    assertThat(done("create FOLDER --ids j.npy --divergence " + divergence + " --" + p))
+        .contains("5 Gaussians of dimension 6, of full covariances, ");
+    assertThat(done("info FOLDER --check")).contains("scales    full covariances");
+    assertThat(facts("info FOLDER --json").get("full_covariances")).isEqualTo(true);
+    for (String q : List.of(" --mean q.npy --cov sc.npy ", Q)) {
+      for (String options : List.of("", " --reverse-divergence")) {
+        done("query FOLDER -k 3" + options + q + " --indices i.npy -o o.npy");
+        String same =
+            "-k 3 --divergence %s%s%s --p-%s"
+                .formatted(divergence, options, q, p.replace(" --", " --p-"));
+        assertThat(longs("i.npy", N, 3)).containsExactly(topk(same, j -> IDS[(int) j], N, 3));
+        assertSameValues("o.npy", "wantv.npy");
+      }
+    }
+    done("query FOLDER --radius 5 --mean q.npy --scale-tril sl.npy -o o.npz");
+    ids("more.npy", 100, 101, 102, 103, 104);
+    done("add FOLDER --ids more.npy --mean p.npy --cov tc.npy");
+    done("add FOLDER --replace --ids j.npy --mean p.npy --scale-tril tl.npy");
+    done("remove FOLDER --ids more.npy");
+    done("compact FOLDER --purge");
+    assertThat(done("info FOLDER")).contains("size      5", "deleted   0", "segments  1,");
+    assertRefused(
+        "add FOLDER --ids more.npy" + P,
+        "t.npy: has no matrices, but the index in ",
+        "index has full covariances: give their --covariance or --scale-tril");
+    assertRefused("add FOLDER --clamp --ids more.npy --mean p.npy --cov tc.npy", "--clamp is for");
+  }
+
+  @Test
+  void matricesAreOfAnIndexOfFullCovariances() throws IOException {
+    writeMatrices("t", "<f4", 5);
+    create();
+    ids("more.npy", 100, 101, 102, 103, 104);
+    String matrices = " --mean p.npy --cov tc.npy ";
+    for (String command :
+        List.of("add FOLDER --ids more.npy", "query FOLDER -k 2 --indices i.npy -o o.npy")) {
+      assertRefused(
+          command + matrices,
+          "tc.npy: has matrices, but the index in ",
+          "index has diagonal Gaussians: give their --variance");
+    }
+    done("create %s/e --dimension 6 --full-covariances".formatted(folder));
+    assertUserError(
+        line("create %s/e".formatted(folder) + P),
+        "e: is an index of full covariances, not of diagonal Gaussians: name another folder");
+    done("create %s/e".formatted(folder) + matrices);
+    done("create %s/f --dimension 6".formatted(folder));
+    assertUserError(
+        line("create %s/f".formatted(folder) + matrices),
+        "f is an index of diagonal Gaussians, not of full covariances");
+  }
+
   // --- info
 
   @Test
@@ -580,6 +672,7 @@ class IndexCommandTest extends CommandFixture {
         assertThat(one.isDouble()).isEqualTo(other.isDouble());
         assertThat(one.mean(0)).isEqualTo(other.mean(0));
         assertThat(one.scale(0)).isEqualTo(other.scale(0));
+        assertThat(one.covariance(0)).isEqualTo(other.covariance(0));
       }
     }
   }
@@ -621,6 +714,74 @@ class IndexCommandTest extends CommandFixture {
     assertThat(facts.get("size")).isEqualTo(5.0);
     assertThat(facts.get("ids")).isEqualTo(made.resolve("ids.npy").toString());
     assertThat(facts.get(kind.replace('-', '_'))).isEqualTo(made.resolve(kind + ".npy").toString());
+  }
+
+  /** Given factors and covariances come back to the bit; what others were given as, as covariances that are rounded once. */
+  @ParameterizedTest
+  @CsvSource({
+    "scale-tril, tl, <f4, scale-tril",
+    "scale-tril, tl, <f8, scale-tril",
+    "covariance, tc, <f4, covariance",
+    "covariance, tc, <f8, covariance",
+    "precision, tc, <f8, covariance",
+    "precision, tc, <f4, covariance"
+  })
+  void exportsFullCovariances(String option, String file, String descr, String kind)
+      throws IOException {
+    writeMatrices("t", descr, 5);
+    save("p.npy", descr, 5, values(read("p.npy", 5, 6)));
+    done("create FOLDER --ids j.npy --mean p.npy --%s %s.npy".formatted(option, file));
+    done("export FOLDER -o OUT");
+    Path made = folder.resolve("out");
+    try (Stream<Path> files = Files.list(made)) {
+      assertThat(files.map(one -> one.getFileName().toString()))
+          .containsExactlyInAnyOrder("mean.npy", kind + ".npy", "ids.npy");
+    }
+    String copy = folder.resolve("copy").toString();
+    done(
+        "create %s --mean out/mean.npy --%s out/%s.npy --ids out/ids.npy"
+            .formatted(copy, kind, kind));
+    if (!option.equals("precision")) {
+      assertSameIndex("copy");
+      assertThat(values(read("out/" + kind + ".npy", 5, D, D))) // ids ascend with the rows
+          .isEqualTo(values(read(file + ".npy", 5, D, D)));
+    }
+    succeed("index export %s -o %s".formatted(copy, folder.resolve("again")));
+    for (String name : List.of("mean", kind, "ids")) {
+      assertThat(folder.resolve("again/" + name + ".npy"))
+          .hasSameBinaryContentAs(made.resolve(name + ".npy"));
+    }
+  }
+
+  /** Those that were given as factors apart from those that were given as covariances. */
+  @Test
+  void exportsFactorsAndCovariancesApart() throws IOException {
+    writeMatrices("t", "<f4", 5);
+    done("create FOLDER --ids j.npy --mean p.npy --scale-tril tl.npy");
+    ids("more.npy", 100, 101, 102, 103, 104);
+    done("add FOLDER --ids more.npy --mean p.npy --cov tc.npy");
+    done("export FOLDER -o OUT");
+    String copy = folder.resolve("copy").toString();
+    String part = " --mean out/%1$s-mean.npy --%2$s out/%1$s-%2$s.npy --ids out/%1$s-ids.npy";
+    done("create " + copy + part.formatted("scale-tril-float32", "scale-tril"));
+    done("add " + copy + part.formatted("covariance-float32", "covariance"));
+    assertSameIndex("copy");
+    try (KlIndex same = KlIndex.openReadOnly(Path.of(copy))) {
+      assertThat(((FullGaussians) same.get(7)).hasComputedFactors()).isFalse();
+      assertThat(((FullGaussians) same.get(100)).hasComputedFactors()).isTrue();
+    }
+  }
+
+  @Test
+  void exportsAnEmptyIndexOfFullCovariances() throws IOException {
+    done("create FOLDER --dimension 6 --full-covariances");
+    done("export FOLDER -o OUT");
+    read("out/scale-tril.npy", 0, 6, 6);
+    String copy = folder.resolve("copy").toString();
+    done(
+        "create %s --mean out/mean.npy --scale-tril out/scale-tril.npy --ids out/ids.npy"
+            .formatted(copy));
+    assertThat(facts("info %s --json".formatted(copy)).get("full_covariances")).isEqualTo(true);
   }
 
   /** Kinds and precisions that are mixed have files of their own, all of which together make the same index. */
@@ -756,12 +917,18 @@ class IndexCommandTest extends CommandFixture {
         List.of("create FOLDER2 --dimension 3 --ids j.npy", "need the mean: give --mean"),
         List.of(
             "create FOLDER2 --mean p.npy",
-            "exactly one of --std, --variance, --log-variance, --precision w"),
+            "exactly one of --std, --variance, --log-variance, --precision, --scale-tril, "),
         List.of(
             "create FOLDER2/x/y" + P,
             "index2/x/y: its folder ",
             "index2/x does not exist: create it"),
-        List.of("create FOLDER2 --cov t.npy --mean p.npy", "--cov"),
+        List.of("create FOLDER2 --cov t.npy --mean p.npy", "t.npy: has shape (5, 6), but "),
+        List.of(
+            "create FOLDER2 --full-covariances" + P,
+            "t.npy: has no matrices, as --full-covariances says: give --covariance or --scale-tril"),
+        List.of(
+            "create FOLDER2 --full-covariances --dimension 11407",
+            "dimension must be in [1, 11406] with full covariances, is 11407"),
         List.of("create FOLDER2 --deterministic" + P, "--deterministic"),
         List.of(add, "give --ids: only index create makes ids"),
         List.of(add + " --ids none.npy", "none.npy: no such file"),
