@@ -4,6 +4,8 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.numerics.Scale;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /**
  * A batch of N Gaussians {@code N(μ_i, diag(σ_i²))} of dimension D.
@@ -106,6 +108,47 @@ public final class DiagonalGaussians implements Gaussians {
     return (DiagonalGaussians) Gaussians.of(ScaleKind.PRECISION, mean, precision, dimension);
   }
 
+  /**
+   * {@return a batch of float precision of points, Gaussians of variance 0, at which a {@link KlEngine} computes densities:
+   * {@link KlEngine#logDensity(Gaussians, Gaussians) logDensity}, {@link KlEngine#mahalanobis(Gaussians, Gaussians) mahalanobis},
+   * {@link KlEngine#logLikelihood(Gaussians, Mixtures) logLikelihood}, {@link KlEngine#responsibilities(Gaussians, Mixtures)
+   * responsibilities}, and searches}
+   *
+   * <p>A point has no divergence from a Gaussian, so all else refuses the batch. Its {@link #mean(int)} is the point, and its
+   * {@link #scale(int)} are zeros.
+   *
+   * @param points x, row-major {@code [N, D]}, finite
+   * @param dimension D
+   * @throws InvalidGaussianException if a value is not finite
+   * @throws IllegalArgumentException if the array does not have this shape, or is too large
+   */
+  public static DiagonalGaussians ofPoints(float[] points, int dimension) {
+    return points(Elements.of(points, "points"), dimension);
+  }
+
+  /** {@return a batch of points of double precision, otherwise as {@link #ofPoints(float[], int)} makes it} */
+  public static DiagonalGaussians ofPoints(double[] points, int dimension) {
+    return points(Elements.of(points, "points"), dimension);
+  }
+
+  /**
+   * {@return a batch of points as {@link #ofPoints(float[], int)} makes it, from a memory segment}
+   *
+   * @param element what {@code points} consists of, {@link ValueLayout.OfFloat} or
+   *     {@link ValueLayout.OfDouble}, of either byte order; values need not be aligned
+   * @throws IllegalArgumentException also if the layout is of another type, or the segment does not hold whole values
+   * @throws IllegalStateException if the segment's arena is closed
+   * @throws WrongThreadException if the segment is confined to another thread
+   */
+  public static DiagonalGaussians ofPoints(
+      MemorySegment points, ValueLayout element, int dimension) {
+    return points(Elements.of(points, element, "points"), dimension);
+  }
+
+  private static DiagonalGaussians points(Elements points, int dimension) {
+    return new DiagonalGaussians(DiagonalBatch.ofPoints(points, dimension, Platform.rangeCheck()));
+  }
+
   static DiagonalGaussians of(
       Scale form, Elements mean, Elements scale, int dimension, ScalePolicy policy) {
     return new DiagonalGaussians(
@@ -147,6 +190,10 @@ public final class DiagonalGaussians implements Gaussians {
   @Override
   public String toString() {
     return "DiagonalGaussians[%d x %d, %s, %s]"
-        .formatted(size(), dimension(), isDouble() ? "double" : "float", kind());
+        .formatted(
+            size(),
+            dimension(),
+            isDouble() ? "double" : "float",
+            batch.arePoints() ? "points" : kind());
   }
 }

@@ -5,6 +5,8 @@ import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.engine.Workspace;
+import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.mixture.PairSampler;
 import dev.kullback.internal.rows.RowStatistic;
@@ -307,6 +309,164 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
+   * Computes the log-densities {@code out[i*M + j] = ln p_j(x_i)}, in nats, at points, whatever the engine's divergence:
+   *
+   * <pre>
+   * ln p(x) = −½ Σ_h (x_h − μ_h)²/σ_h² − Σ_h ln σ_h − ½ D ln 2π
+   * ln p(x) = −½ ‖L⁻¹(x − μ)‖² − Σ_k ln L_kk − ½ D ln 2π          of a full covariance LLᵀ
+   * </pre>
+   *
+   * <p>The error is at most 1e-5 of {@code ½ ‖L⁻¹(x − μ)‖² + |ln det L| + D}, and 1e-12 of it if either batch is of double, for full
+   * covariances times the condition number. A point that is so far that its log-density is beyond the numbers of {@code out} has −∞; none is
+   * NaN. Calls with points run on the host where the backend is a device.
+   *
+   * @param points N points, of {@link DiagonalGaussians#ofPoints(float[], int)}, the rows
+   * @param p M Gaussians, the columns
+   * @return a new array, row-major {@code [N, M]}
+   */
+  public float[] logDensity(Gaussians points, Gaussians p) {
+    float[] out = new float[pointsLength(points, p)];
+    engine.ofPoints(Density.LOG_DENSITY).into(out).pairwise(batch(points), batch(p));
+    return out;
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #logDensity(Gaussians, Gaussians)}} */
+  public float[] logDensity(Gaussians points, Gaussians p, float[] out) {
+    Arguments.checkOut(pointsLength(points, p), out);
+    engine.ofPoints(Density.LOG_DENSITY).into(out).pairwise(batch(points), batch(p));
+    return out;
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #logDensity(Gaussians, Gaussians)}} */
+  public double[] logDensity(Gaussians points, Gaussians p, double[] out) {
+    Arguments.checkOut(pointsLength(points, p), out);
+    engine.ofPoints(Density.LOG_DENSITY).into(out).pairwise(batch(points), batch(p));
+    return out;
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #logDensity(Gaussians, Gaussians)}, of any size} */
+  public MemorySegment logDensity(Gaussians points, Gaussians p, MemorySegment out) {
+    segment(Density.LOG_DENSITY, points, p, out).pairwise(batch(points), batch(p));
+    return out;
+  }
+
+  /**
+   * Computes the squared Mahalanobis distances {@code out[i*M + j] = Σ_h (x_ih − μ_jh)²/σ_jh²}, or {@code ‖L_j⁻¹(x_i − μ_j)‖²} of full
+   * covariances, whatever the engine's divergence. The relative error is that of KL; one that overflows is +∞, none is NaN. Where x is of
+   * p_j, the distance has the χ² distribution of D degrees of freedom, whose quantiles are gates: {@link #within(Gaussians, Gaussians, double)}.
+   *
+   * @param points N points, of {@link DiagonalGaussians#ofPoints(float[], int)}, the rows
+   * @param p M Gaussians, the columns
+   * @return a new array, row-major {@code [N, M]}
+   */
+  public float[] mahalanobis(Gaussians points, Gaussians p) {
+    float[] out = new float[pointsLength(points, p)];
+    engine.ofPoints(Density.MAHALANOBIS).into(out).pairwise(batch(points), batch(p));
+    return out;
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #mahalanobis(Gaussians, Gaussians)}} */
+  public float[] mahalanobis(Gaussians points, Gaussians p, float[] out) {
+    Arguments.checkOut(pointsLength(points, p), out);
+    engine.ofPoints(Density.MAHALANOBIS).into(out).pairwise(batch(points), batch(p));
+    return out;
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #mahalanobis(Gaussians, Gaussians)}} */
+  public double[] mahalanobis(Gaussians points, Gaussians p, double[] out) {
+    Arguments.checkOut(pointsLength(points, p), out);
+    engine.ofPoints(Density.MAHALANOBIS).into(out).pairwise(batch(points), batch(p));
+    return out;
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #mahalanobis(Gaussians, Gaussians)}, of any size} */
+  public MemorySegment mahalanobis(Gaussians points, Gaussians p, MemorySegment out) {
+    segment(Density.MAHALANOBIS, points, p, out).pairwise(batch(points), batch(p));
+    return out;
+  }
+
+  /**
+   * Computes the log-likelihoods {@code out[i*S + m] = ln Σ_j w_j p_j(x_i)}, in nats, of S mixtures at points, the sum over the components j of
+   * mixture m: by their log-densities, none of which underflows. The error is that of the log-densities that count.
+   *
+   * @param points N points, of {@link DiagonalGaussians#ofPoints(float[], int)}, the rows
+   * @param mixtures S mixtures, the columns; their weights may have any sum
+   * @return a new array, row-major {@code [N, S]}
+   */
+  public double[] logLikelihood(Gaussians points, Mixtures mixtures) {
+    return logLikelihood(points, mixtures, new double[length(points, mixtures)]);
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, S]} matrix of {@link #logLikelihood(Gaussians, Mixtures)}} */
+  public double[] logLikelihood(Gaussians points, Mixtures mixtures, double[] out) {
+    int length = length(points, mixtures);
+    Gaussians p = mixtures.components();
+    checkPoints(points, p);
+    Arguments.checkOut(length, out);
+    engine
+        .ofPoints(Density.EXCESS)
+        .begin()
+        .logLikelihood(batch(points), batch(p), mixtures.logWeights(), mixtures.offsets(), out);
+    double shift = Density.EXCESS.shift(batch(p));
+    for (int i = 0; i < length; i++) {
+      out[i] -= shift;
+    }
+    return out;
+  }
+
+  /**
+   * Computes the responsibilities {@code out[i*M + j] = w_j p_j(x_i) / Σ_k w_k p_k(x_i)} of the M components of all mixtures for points, the
+   * sum over the components k of j's mixture: the probabilities that a point of the mixture comes of each. Those of a mixture have the sum 1 to 4 units in the last
+   * place. They are computed in place of the log-densities, by differences from the greatest, so that far points have them, too. Where all
+   * log-densities are −∞, they are the weights' shares.
+   *
+   * @param points N points, of {@link DiagonalGaussians#ofPoints(float[], int)}, the rows
+   * @param mixtures mixtures of M components together, the columns; their weights may have any sum
+   * @return a new array, row-major {@code [N, M]}
+   */
+  public float[] responsibilities(Gaussians points, Mixtures mixtures) {
+    return responsibilities(
+        points, mixtures, new float[pointsLength(points, components(mixtures))]);
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #responsibilities(Gaussians, Mixtures)}} */
+  public float[] responsibilities(Gaussians points, Mixtures mixtures, float[] out) {
+    Arguments.checkOut(pointsLength(points, components(mixtures)), out);
+    responsibilities(engine.ofPoints(Density.LOG_DENSITY).into(out), points, mixtures);
+    return out;
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #responsibilities(Gaussians, Mixtures)}} */
+  public double[] responsibilities(Gaussians points, Mixtures mixtures, double[] out) {
+    Arguments.checkOut(pointsLength(points, components(mixtures)), out);
+    responsibilities(engine.ofPoints(Density.LOG_DENSITY).into(out), points, mixtures);
+    return out;
+  }
+
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #responsibilities(Gaussians, Mixtures)}, of any size} */
+  public MemorySegment responsibilities(Gaussians points, Mixtures mixtures, MemorySegment out) {
+    Workspace workspace = segment(Density.LOG_DENSITY, points, components(mixtures), out);
+    responsibilities(workspace, points, mixtures);
+    return out;
+  }
+
+  private static Gaussians components(Mixtures mixtures) {
+    return Objects.requireNonNull(mixtures, "mixtures").components();
+  }
+
+  private static void responsibilities(Workspace workspace, Gaussians points, Mixtures mixtures) {
+    workspace.responsibilities(
+        batch(points), batch(mixtures.components()), mixtures.ownWeights(), mixtures.offsets());
+  }
+
+  private Workspace segment(Density density, Gaussians points, Gaussians p, MemorySegment out) {
+    checkPoints(points, p);
+    boolean wide = points.isDouble() || p.isDouble();
+    Arguments.checkSegment((long) points.size() * p.size(), wide, out);
+    return engine.ofPoints(density).into(out, wide);
+  }
+
+  /**
    * Finds, for every row i, the k smallest of {@code KL(q_i ‖ p_j)} over j, nearest first and ties to the lower index.
    *
    * <p>The order is that of exact arithmetic, not of rounded values. Candidates that the kernels' error bound does not
@@ -322,6 +482,9 @@ public final class KlEngine implements AutoCloseable {
    * {@code 2⁻⁹⁵·√(D/KL)} is added to the difference. With a full covariance, what is left uncertain is some
    * {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double.
    *
+   * <p>If q are {@linkplain DiagonalGaussians#ofPoints(float[], int) points}, all this is of the squared Mahalanobis distance
+   * {@code ‖L_j⁻¹(x_i − μ_j)‖²} in the place of KL, whatever the engine's divergence; {@link Query#byLogDensity} ranks by density.
+   *
    * <p>Besides the result, each thread holds {@code k + max(64, k/2)} candidates of 16 bytes for each of 256 rows, or
    * of fewer rows if k is above 1000. Where many candidates are uncertain, it holds {@code k + max(4096, k)} and those
    * of another block. Calls with k above some 40,000 allocate them anew. Where few rows divide their columns among threads,
@@ -335,13 +498,17 @@ public final class KlEngine implements AutoCloseable {
    *     then, as it does where a query leaves out some
    */
   public Neighbors nearest(Gaussians q, Gaussians p, int k) {
-    check(q, p);
+    Query query = Query.nearest(Math.max(1, k));
+    check(q, p, query);
     Arguments.checkNeighbors(k, p.size());
-    return search(q, p, Query.nearest(k));
+    return search(q, p, query);
   }
 
   /**
    * Finds, for every row i, all j with {@code KL(q_i ‖ p_j) ≤ radius}, by ascending j.
+   *
+   * <p>If q are {@linkplain DiagonalGaussians#ofPoints(float[], int) points}, it finds all whose squared Mahalanobis distance is at most the radius: a gate, as
+   * {@code within(points, p, 9.21)} for 99 % of two dimensions.
    *
    * <p>The decision is that of exact arithmetic. Entries that the kernels' error bound does not tell from the radius
    * are recomputed as in {@link #nearest(Gaussians, Gaussians, int)}, and what counts as equal there is within the
@@ -354,7 +521,6 @@ public final class KlEngine implements AutoCloseable {
    * @return N rows of the pairs found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
-    check(q, p);
     return search(q, p, Query.within(radius));
   }
 
@@ -375,7 +541,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public Neighbors search(Gaussians q, Gaussians p, Query query) {
     SearchOptions options = check(q, p, query);
-    return new Neighbors(engine.search(batch(q), batch(p), options));
+    return new Neighbors(engine(q, query).search(batch(q), batch(p), options));
   }
 
   /**
@@ -391,7 +557,7 @@ public final class KlEngine implements AutoCloseable {
   public void search(Gaussians q, Gaussians p, Query query, int[] indices, float[] values) {
     SearchOptions options =
         checkEvery(q, p, query, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), options, indices);
+    engine(q, query).into(values).nearest(batch(q), batch(p), options, indices);
   }
 
   /**
@@ -400,7 +566,7 @@ public final class KlEngine implements AutoCloseable {
   public void search(Gaussians q, Gaussians p, Query query, int[] indices, double[] values) {
     SearchOptions options =
         checkEvery(q, p, query, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), options, indices);
+    engine(q, query).into(values).nearest(batch(q), batch(p), options, indices);
   }
 
   /**
@@ -708,8 +874,36 @@ public final class KlEngine implements AutoCloseable {
     SearchOptions options = Objects.requireNonNull(query, "query").options;
     engine.checkOpen();
     query.checkEngine();
-    Arguments.checkSearch(formula, batch(q, "q"), batch(p, "p"), options);
+    Arguments.checkSearch(engine(q, query).formula(), batch(q, "q"), batch(p, "p"), options);
     return options;
+  }
+
+  /** The engine of a search: of points, what they are ranked by. */
+  private Engine engine(Gaussians q, Query query) {
+    boolean isByDensity = query.options.byDensity();
+    return isByDensity || batch(q, "q").arePoints()
+        ? engine.ofPoints(isByDensity ? Density.EXCESS : Density.MAHALANOBIS)
+        : engine;
+  }
+
+  private int pointsLength(Gaussians points, Gaussians p) {
+    engine.checkOpen();
+    return Arguments.arrayLength(Density.LOG_DENSITY, batch(points, "points"), batch(p, "p"));
+  }
+
+  private void checkPoints(Gaussians points, Gaussians p) {
+    engine.checkOpen();
+    Arguments.check(Density.LOG_DENSITY, batch(points, "points"), batch(p, "p"), false);
+  }
+
+  private static int length(Gaussians points, Mixtures mixtures) {
+    long n = (long) rows(points) * Objects.requireNonNull(mixtures, "mixtures").size();
+    if (n > Batch.MOST_ELEMENTS) {
+      throw new IllegalArgumentException(
+          "%d x %d log-likelihoods do not fit an array; split the points"
+              .formatted(points.size(), mixtures.size()));
+    }
+    return (int) n;
   }
 
   private SearchOptions checkEvery(

@@ -5,6 +5,7 @@ import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.mixture.MixtureBatch;
 import java.util.Arrays;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A batch of N mixtures {@code f_m = Σ_a π_a f_a} of Gaussians, diagonal or full. The components of all are one batch, of which mixture m
@@ -43,6 +44,9 @@ public final class Mixtures {
   private final double[] weights;
   private final int[] offsets;
   private final boolean isNormalized;
+
+  /** Made when it is first asked for. */
+  private volatile double @Nullable [] logWeights;
 
   private Mixtures(Gaussians components, double[] weights, int[] offsets, boolean isNormalized) {
     this.components = components;
@@ -237,6 +241,21 @@ public final class Mixtures {
   public int offset(int m) {
     Arguments.checkIndex("m", m, offsets.length);
     return offsets[m];
+  }
+
+  /** Returns the array of {@link #weights}, only to be read. */
+  double[] ownWeights() {
+    return weights;
+  }
+
+  /** Returns the logarithms of the weights, only to be read. */
+  double[] logWeights() {
+    double[] logs = logWeights;
+    if (logs == null) {
+      logs = Arrays.stream(weights).map(Math::log).toArray();
+      logWeights = logs;
+    }
+    return logs;
   }
 
   /** Returns the array of {@link #offset}, only to be read. */

@@ -71,6 +71,18 @@ public final class Query {
     return new Query(SearchOptions.within(radius));
   }
 
+  /**
+   * {@return a query of {@linkplain DiagonalGaussians#ofPoints(float[], int) points} in an engine for the references p_j of the greatest density, in the place of
+   * the least Mahalanobis distance} Values are negative log-densities {@code −ln p_j(x_i)}, in nats, ascending; they may be below 0. A
+   * radius is the greatest negative log-density.
+   *
+   * <p>Values that differ by no more than rounding of the log-determinants in double may come in either order. So this query is neither
+   * {@link #exact} nor {@link #resumeAfter}, which an engine then refuses.
+   */
+  public Query byLogDensity() {
+    return new Query(options.rankedByDensity());
+  }
+
   /** {@return a query by the reverse divergence, {@code KL(p_j ‖ q_i)}; a second time changes nothing} */
   public Query reverse() {
     return new Query(options.reversed());
@@ -316,6 +328,10 @@ public final class Query {
       throw new IllegalArgumentException(
           "KlEngine.search leaves out the same columns in every row, or each row's own, by excludeSelf(); Query.after and excluding(long[][]) are for KlIndex.search");
     }
+    if (options.byDensity() && options.exact()) {
+      throw new IllegalArgumentException(
+          "log-densities are known to double, not exactly; leave out Query.exact and resumeAfter, or take Mahalanobis distances");
+    }
     if (options.share() < 1) {
       throw new IllegalArgumentException(
           "KlEngine.search computes every divergence; Query.approximate is for KlIndex.search");
@@ -329,6 +345,10 @@ public final class Query {
       throw new IllegalArgumentException(
           "there are %d queries, but ids are excluded for %d; each needs its own"
               .formatted(queries, rows));
+    }
+    if (options.byDensity()) {
+      throw new IllegalArgumentException(
+          "KlIndex.search takes no points, for which Query.byLogDensity is; KlEngine.search does");
     }
     if (options.excludesSelf()) {
       throw refused(
@@ -359,6 +379,9 @@ public final class Query {
     }
     if (options.exact()) {
       text.add("exact");
+    }
+    if (options.byDensity()) {
+      text.add("byLogDensity");
     }
     if (options.excludesSelf()) {
       text.add("excludeSelf" + (options.firstRow() == 0 ? "" : " " + options.firstRow()));

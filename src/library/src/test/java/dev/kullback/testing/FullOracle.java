@@ -36,7 +36,7 @@ public final class FullOracle {
   }
 
   /** {@code ‖L_p‖‖L_p⁻¹‖} of p_j, norms of Frobenius: the roots of the traces of Σ and P. */
-  double condition(int j) {
+  public double condition(int j) {
     BigFloat covariance = BigFloat.ZERO;
     BigFloat precision = BigFloat.ZERO;
     for (int k = 0; k < dimension * dimension; k += dimension + 1) {
@@ -59,22 +59,35 @@ public final class FullOracle {
   public BigFloat kl(int i, int j) {
     int d = dimension;
     BigFloat trace = BigFloat.ZERO;
-    BigFloat distance = BigFloat.ZERO;
+    for (int k = 0; k < d * d; k++) {
+      trace = trace.plus(p[j].precision[k].times(q[i].covariance[k]));
+    }
+    BigFloat distance = mahalanobis(i, j);
+    BigFloat shape = trace.minus(BigFloat.of(d)).minus(q[i].logDet.minus(p[j].logDet));
+    return (shape.below(ZERO_POWER) ? distance : shape.plus(distance)).half();
+  }
+
+  /** (μq − μp)ᵀ P (μq − μp), of the means of q alone. */
+  public BigFloat mahalanobis(int i, int j) {
+    int d = dimension;
     BigFloat[] m = new BigFloat[d];
     for (int r = 0; r < d; r++) {
       m[r] = q[i].mean[r].minus(p[j].mean[r]);
     }
+    BigFloat distance = BigFloat.ZERO;
     for (int r = 0; r < d; r++) {
       BigFloat row = BigFloat.ZERO;
       for (int c = 0; c < d; c++) {
-        BigFloat precision = p[j].precision[r * d + c];
-        trace = trace.plus(precision.times(q[i].covariance[r * d + c]));
-        row = row.plus(precision.times(m[c]));
+        row = row.plus(p[j].precision[r * d + c].times(m[c]));
       }
       distance = distance.plus(row.times(m[r]));
     }
-    BigFloat shape = trace.minus(BigFloat.of(d)).minus(q[i].logDet.minus(p[j].logDet));
-    return (shape.below(ZERO_POWER) ? distance : shape.plus(distance)).half();
+    return distance;
+  }
+
+  /** ln det Σp_j. */
+  public BigFloat logDeterminant(int j) {
+    return p[j].logDet;
   }
 
   private Moments[] moments(FullBatch batch, boolean inverse) {

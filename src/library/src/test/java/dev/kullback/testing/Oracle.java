@@ -37,19 +37,30 @@ public final class Oracle {
   public BigFloat kl(int i, int j) {
     int dimension = q.dimension();
     BigFloat ratios = BigFloat.ZERO;
-    BigFloat squares = BigFloat.ZERO;
     for (int h = 0; h < dimension; h++) {
-      int a = i * dimension + h;
-      int b = j * dimension + h;
-      ratios = ratios.plus(qVariance[a].times(pPrecision[b]));
+      ratios = ratios.plus(qVariance[i * dimension + h].times(pPrecision[j * dimension + h]));
+    }
+    BigFloat squares = mahalanobis(i, j);
+    BigFloat shape =
+        ratios.minus(BigFloat.of(dimension)).minus(qLogDeterminant[i].minus(pLogDeterminant[j]));
+    return (shape.below(ZERO_POWER) ? squares : shape.plus(squares)).half();
+  }
+
+  /** Σ (μq_i − μp_j)²/σp_j², of the means of q alone. */
+  public BigFloat mahalanobis(int i, int j) {
+    BigFloat squares = BigFloat.ZERO;
+    for (int a = i * q.dimension(), b = j * q.dimension(); a < (i + 1) * q.dimension(); a++, b++) {
       if (q.mean()[a] != p.mean()[b]) {
         BigFloat d = BigFloat.of(q.mean()[a]).minus(BigFloat.of(p.mean()[b]));
         squares = squares.plus(d.times(d).times(pPrecision[b]));
       }
     }
-    BigFloat shape =
-        ratios.minus(BigFloat.of(dimension)).minus(qLogDeterminant[i].minus(pLogDeterminant[j]));
-    return (shape.below(ZERO_POWER) ? squares : shape.plus(squares)).half();
+    return squares;
+  }
+
+  /** Σ ln σp_j². */
+  public BigFloat logDeterminant(int j) {
+    return pLogDeterminant[j];
   }
 
   /** Row-major [N, M], rounded to double; infinite beyond its range. */

@@ -46,6 +46,10 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   private final int size;
   private final int dimension;
   private final boolean isDouble;
+
+  /** Found when it is first asked for, by any thread to the same number; −1 before. */
+  private int narrowest = -1;
+
   private final AtomicBoolean used = new AtomicBoolean();
 
   /** Derived forms that were asked for. They are few, so a linear search is the fastest; the array is replaced, never changed. */
@@ -94,6 +98,11 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     return false;
   }
 
+  /** Whether the Gaussians are points, of variance 0, which have no divergence from others but densities in them. */
+  public boolean arePoints() {
+    return false;
+  }
+
   /** Whether some Gaussian is singular, so that divergences that need inverses do not take it. */
   public final boolean isSingular() {
     return !singular.isEmpty();
@@ -112,6 +121,11 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
    */
   public final void checkDefinite(String role) {
     int i = singular.nextSetBit(0);
+    if (arePoints()) {
+      throw new IllegalArgumentException(
+          role
+              + " are points, which have no divergence, as their variance is 0; a KlEngine's logDensity, mahalanobis, logLikelihood, responsibilities, nearest and within take points");
+    }
     if (i >= 0) {
       boolean isDiagonal = this instanceof DiagonalBatch;
       String reason =
@@ -154,6 +168,19 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** {@code ln det L_i = Σ_h ln σ_ih}. */
   public final double logDet(int i) {
     return logDet[i];
+  }
+
+  /** Returns the row of the least {@link #logDet}, not of a slot. */
+  public final int narrowest() {
+    int found = narrowest;
+    if (found < 0) {
+      found = 0;
+      for (int i = 1; i < size; i++) {
+        found = logDet[i] < logDet[found] ? i : found;
+      }
+      narrowest = found;
+    }
+    return found;
   }
 
   /** Bounds the absolute error of {@link #logDet}. */

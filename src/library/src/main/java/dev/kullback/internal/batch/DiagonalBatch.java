@@ -48,6 +48,9 @@ public final class DiagonalBatch extends Batch {
   /** Doubles up to which writing out a diagonal batch as full factors pays, 128 MiB. */
   private static final long MOST_EXPANDED = 1 << 24;
 
+  /** How messages name the array of points. */
+  private static final String POINTS = "points";
+
   /** How messages name the last element of a reference's vector, by its part that may be large. */
   private static final String SUM_OF_SQUARES = "-Σ μ²/(2σ²)";
 
@@ -63,6 +66,9 @@ public final class DiagonalBatch extends Batch {
   private final boolean takesZero;
 
   private final boolean deterministic;
+
+  /** Whether the Gaussians are points, of variance 0. */
+  private final boolean arePoints;
 
   /** Row-major [N, D] as given, after clamping. A batch has one pair of the two, by its precision. */
   private final float @Nullable [] mean32;
@@ -91,13 +97,16 @@ public final class DiagonalBatch extends Batch {
       int dimension,
       Scale kind,
       ScalePolicy policy,
-      RangeCheck range) {
+      RangeCheck range,
+      boolean arePoints) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble() || scale.isDouble());
     mean32 = isDouble() ? null : mean.floats();
     scale32 = isDouble() ? null : scale.floats(mean.length());
     mean64 = isDouble() ? mean.doubles() : null;
     scale64 = isDouble() ? scale.doubles(mean.length()) : null;
     this.kind = kind;
+    this.arePoints = arePoints;
+    singular.set(0, arePoints ? size() : 0);
     if (policy == ScalePolicy.CLAMPED) {
       clamp();
     }
@@ -135,7 +144,24 @@ public final class DiagonalBatch extends Batch {
       ScalePolicy policy,
       RangeCheck range) {
     checkShape(mean.length(), scale.length(), dimension, kind);
-    return new DiagonalBatch(mean, scale, dimension, kind, policy, range);
+    return new DiagonalBatch(mean, scale, dimension, kind, policy, range, false);
+  }
+
+  /** Makes a batch of points, which are the means of Gaussians whose standard deviations are 0. */
+  public static DiagonalBatch ofPoints(Elements points, int dimension, RangeCheck range) {
+    checkDimension(dimension);
+    if (points.length() % dimension != 0) {
+      throw new IllegalArgumentException(
+          "%s has %d elements, which is not a multiple of the dimension %d"
+              .formatted(POINTS, points.length(), dimension));
+    }
+    checkSize(points.length() / dimension, dimension, MOST_DIMENSIONS, mostRows(dimension));
+    Elements zeros =
+        points.isDouble()
+            ? Elements.of(new double[(int) points.length()], POINTS)
+            : Elements.of(new float[(int) points.length()], POINTS);
+    return new DiagonalBatch(
+        points, zeros.owned(), dimension, Scale.STD, ScalePolicy.SEMIDEFINITE, range, true);
   }
 
   /** A batch of rows that are yet to be filled. */
@@ -149,6 +175,7 @@ public final class DiagonalBatch extends Batch {
     mean64 = isDouble ? new double[length] : null;
     scale64 = isDouble ? new double[length] : null;
     deterministic = false;
+    arePoints = false;
   }
 
   /** Makes a batch of one row that one thread fills again and again; what kernels have made of it is forgotten then. */
@@ -275,6 +302,11 @@ public final class DiagonalBatch extends Batch {
     return deterministic;
   }
 
+  @Override
+  public boolean arePoints() {
+    return arePoints;
+  }
+
   /** Raw means of a float batch. */
   public float[] mean32() {
     return Objects.requireNonNull(mean32);
@@ -355,6 +387,9 @@ public final class DiagonalBatch extends Batch {
     } else {
       mean = Elements.of(rows(mean32(), indices, d, new float[length]), "mean");
       scale = Elements.of(rows(scale32(), indices, d, new float[length]), kind.argument());
+    }
+    if (arePoints) {
+      return ofPoints(mean.owned(), d, range);
     }
     ScalePolicy policy =
         deterministic
@@ -522,7 +557,8 @@ public final class DiagonalBatch extends Batch {
 
   @Override
   public boolean isExpandable() {
-    return (long) size() * dimension() * (dimension() + 3) / 2 <= MOST_EXPANDED;
+    return arePoints // which are not written out
+        || (long) size() * dimension() * (dimension() + 3) / 2 <= MOST_EXPANDED;
   }
 
   @Override
@@ -655,7 +691,12 @@ public final class DiagonalBatch extends Batch {
         k++;
       }
       throw rejected(
-          "mean", k, dimension(), Elements.text(mean(k), meanIs64), "it must be finite", "");
+          arePoints ? POINTS : "mean",
+          k,
+          dimension(),
+          Elements.text(mean(k), meanIs64),
+          "it must be finite",
+          "");
     }
     boolean ordinary = isOrdinary(from, to, least, most, RangeCheck.PLAIN);
     if (!ordinary) {
@@ -674,6 +715,9 @@ public final class DiagonalBatch extends Batch {
 
   /** Whether the scales are valid, and the float kernels can hold them. */
   private boolean isOrdinary(int from, int to, double least, double most, RangeCheck range) {
+    if (arePoints) {
+      return true; // the scales are 0, and no kernel divides by them
+    }
     return scale64 != null
         ? DoubleRange.contains(least, most, scale64, from, to)
         : range.contains(least, most, scale32(), from, to);

@@ -230,6 +230,11 @@ public final class FullBatch extends Batch {
         false);
   }
 
+  /** Whether the matrix kernel can hold an element of a mean. */
+  public static boolean holds(double mean) {
+    return Math.abs(mean) <= MOST;
+  }
+
   public boolean isBeyond(int i) {
     return beyond.get(i);
   }

@@ -9,6 +9,7 @@ import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.SearchOptions;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /** Checks what callers of an engine pass, in their terms. */
 public final class Arguments {
@@ -16,13 +17,16 @@ public final class Arguments {
 
   /** Batches for the divergence of q and p, or in reverse for that of p and q. */
   public static void check(Formula formula, Batch q, Batch p, boolean reverse) {
+    String rows = formula.isOfPoints() ? "points" : "q";
     if (q.dimension() != p.dimension()) {
       throw new IllegalArgumentException(
-          "q has dimension %d but p has %d; they must be equal"
-              .formatted(q.dimension(), p.dimension()));
+          "%s has dimension %d but p has %d; they must be equal"
+              .formatted(rows, q.dimension(), p.dimension()));
     }
-    checkSome(q, "q");
+    checkSome(q, rows);
     checkSome(p, "p");
+    checkPoints(formula, q, rows);
+    checkPoints(null, p, "p");
     if (q instanceof DiagonalBatch d && p instanceof FullBatch) {
       d.checkStd("q");
     } else if (q instanceof FullBatch && p instanceof DiagonalBatch d) {
@@ -40,13 +44,16 @@ public final class Arguments {
               ? "q is deterministic (std 0) and p is not, so KL(p‖q) is undefined"
               : "p is deterministic (std 0) and q is not, so KL(q‖p) is undefined");
     }
-    checkDefinite(formula, q, "q");
+    if (!formula.isOfPoints()) {
+      checkDefinite(formula, q, "q");
+    }
     checkDefinite(formula, p, "p");
   }
 
   /** A batch for the divergence from N(0, I). */
   public static void checkStandard(Formula formula, Batch q) {
     checkSome(q, "q");
+    checkPoints(formula, q, "q");
     if (formula.isReverse() && q.isDeterministic()) {
       throw new IllegalArgumentException(
           "q is deterministic (std 0), so its divergence from N(0, I) is undefined");
@@ -63,6 +70,18 @@ public final class Arguments {
     if (batch.size() == 0) {
       throw new IllegalArgumentException(
           role + " has no Gaussians; only a KlIndex takes an empty batch");
+    }
+  }
+
+  /** Batches are points, or are not; null for a batch that may not be. */
+  private static void checkPoints(@Nullable Formula formula, Batch batch, String role) {
+    boolean isOfPoints = formula != null && formula.isOfPoints();
+    if (!isOfPoints && batch.arePoints()) {
+      batch.checkDefinite(role);
+    }
+    if (isOfPoints && !batch.arePoints()) {
+      throw new IllegalArgumentException(
+          role + " have variances; make points by DiagonalGaussians.ofPoints");
     }
   }
 
@@ -102,6 +121,10 @@ public final class Arguments {
 
   /** Batches of a search, and what its options say about their rows. */
   public static void checkSearch(Formula formula, Batch q, Batch p, SearchOptions options) {
+    if (formula.isOfPoints() && options.reverse()) {
+      throw new IllegalArgumentException(
+          "points have no density to search in: Query.reverse is for Gaussians");
+    }
     check(formula, q, p, options.reverse());
     int first = options.firstColumn();
     checkIndices("firstIndex", first, "p", p.size());

@@ -4,6 +4,7 @@ import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.kernel.Readiness;
@@ -21,7 +22,9 @@ import dev.kullback.internal.work.Crew;
 import dev.kullback.internal.work.TimeLimit;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -56,10 +59,13 @@ public final class Engine implements AutoCloseable {
   /** The name of the divergence in events; null for none, as of a trial's engines. */
   private @Nullable String recorded;
 
-  private final Tally calls = new Tally();
-  private final LongAdder coldCalls = new LongAdder();
-  private final LongAdder entries = new LongAdder();
+  private final Tally calls;
+  private final LongAdder coldCalls;
+  private final LongAdder entries;
   private volatile boolean closed;
+
+  /** Engines on this one's threads for calls with points, made when they are first asked for; replaced, not changed. */
+  private volatile Map<Density, Engine> ofPoints = Map.of();
 
   /**
    * An engine.
@@ -119,6 +125,9 @@ public final class Engine implements AutoCloseable {
       boolean joins,
       Predicate<KernelGroup> ready) {
     this.formula = formula;
+    calls = new Tally();
+    coldCalls = new LongAdder();
+    entries = new LongAdder();
     backend = Platform.select(asked, deferred);
     if (backend == Platform.Choice.CUDA && !formula.hasDevice()) {
       throw new IllegalArgumentException(
@@ -128,8 +137,25 @@ public final class Engine implements AutoCloseable {
     boolean vectors =
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors(deferred));
     this.ready = vectors ? ready : null;
-    user = vectors && joins ? BackgroundWarmUp.join(formula, threads) : null;
+    user = vectors && joins ? BackgroundWarmUp.join(formula.kernels(), threads) : null;
     crew = new Crew<>("kullback", threads, executor, this::workspace, Workspace::clear);
+  }
+
+  /** An engine for calls of another with points, which counts and shares its threads. A device leaves these calls to the host. */
+  private Engine(Density density, Engine owner) {
+    formula = density;
+    calls = owner.calls;
+    coldCalls = owner.coldCalls;
+    entries = owner.entries;
+    device = null;
+    ready = owner.ready;
+    backend = ready != null ? Platform.Choice.VECTOR : Platform.Choice.SCALAR;
+    boolean isShared = owner.user == null || owner.formula.kernels() instanceof Kl;
+    user = isShared ? owner.user : BackgroundWarmUp.join(density.kernels(), owner.threads());
+    crew =
+        new Crew<>(
+            "kullback", owner.threads(), owner.crew.executor(), this::workspace, Workspace::clear);
+    recorded = owner.recorded == null ? null : density.toString();
   }
 
   private Workspace workspace() {
@@ -147,10 +173,27 @@ public final class Engine implements AutoCloseable {
     }
   }
 
+  /** Returns the engine of this one's threads that computes densities of points; a device leaves these to the host. */
+  public Engine ofPoints(Density density) {
+    Engine made = ofPoints.get(density);
+    return made != null ? made : makeOfPoints(density);
+  }
+
+  private synchronized Engine makeOfPoints(Density density) {
+    checkOpen();
+    Map<Density, Engine> more = new HashMap<>(ofPoints);
+    Engine engine = more.computeIfAbsent(density, _ -> new Engine(density, this));
+    ofPoints = more;
+    return engine;
+  }
+
   /** Ends its own threads and what it has on a device; calls under way finish. */
   @Override
   public void close() {
-    closed = true;
+    synchronized (this) {
+      closed = true;
+    }
+    ofPoints.values().forEach(Engine::close);
     crew.close();
     if (device != null) {
       device.close();

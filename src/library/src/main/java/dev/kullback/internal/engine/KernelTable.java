@@ -137,7 +137,10 @@ enum KernelTable {
     return switch (this) {
       case ZERO -> q.isDeterministic();
       case DEVICE -> q.getClass() == p.getClass() || areFull(q, p);
-      case SMALL -> areDiagonal(q, p) && q.dimension() <= SmallKernel.MOST_DIMENSIONS;
+      case SMALL ->
+          areDiagonal(q, p)
+              && q.dimension() <= SmallKernel.MOST_DIMENSIONS
+              && !formula.isOfPoints();
       case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF ->
           areDiagonal(q, p) && formula.hasTiles() && !q.isDouble() && !p.isDouble();
       case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF -> areDiagonal(q, p) && formula.hasTiles();
@@ -161,9 +164,9 @@ enum KernelTable {
           JEFFREYS,
           CHERNOFF ->
           new TileOperands(formula);
-      case FULL -> new FullOperands(FullOperands.Roles.ONE);
-      case FULL_JEFFREYS -> new FullOperands(FullOperands.Roles.BOTH);
-      case FULL_CHERNOFF -> new FullOperands(FullOperands.Roles.BOTH_AND_CORRELATIONS);
+      case FULL -> new FullOperands(formula, FullOperands.Roles.ONE);
+      case FULL_JEFFREYS -> new FullOperands(formula, FullOperands.Roles.BOTH);
+      case FULL_CHERNOFF -> new FullOperands(formula, FullOperands.Roles.BOTH_AND_CORRELATIONS);
       default -> plainOperands(); // an object, so that all of these are objects to the verifier
     };
   }
@@ -182,7 +185,11 @@ enum KernelTable {
       case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> tiles(k, _ -> true);
       case FULL ->
           new FullVectorKernel(
-              k.worker, k.pair, dimension -> k.isReadyToRecompute(this, dimension));
+              k.worker,
+              k.pair,
+              k.formula.isOfPoints()
+                  ? _ -> false
+                  : dimension -> k.isReadyToRecompute(this, dimension));
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> new FullPairs(k.pair, k.worker);
@@ -257,7 +264,7 @@ enum KernelTable {
   static KernelTable of(Choice backend, Formula formula, Batch q, Batch p) {
     for (KernelTable row : ROWS) {
       if ((row.backend == backend || row.backend == Choice.SCALAR)
-          && row.formula.isInstance(formula)
+          && row.formula.isInstance(formula.kernels())
           && row.isFor(formula, q, p)) {
         return row;
       }

@@ -11,6 +11,7 @@ import dev.kullback.internal.observe.CallEvent;
 import dev.kullback.internal.rows.BandState;
 import dev.kullback.internal.rows.NearestRows;
 import dev.kullback.internal.rows.NeighborLists;
+import dev.kullback.internal.rows.Responsibilities;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.SearchOptions;
@@ -144,7 +145,7 @@ public final class Workspace extends Worker {
   public void nearest(Batch q, Batch p, SearchOptions options, int[] indices) {
     try {
       limit(options.timeout(), options.end());
-      nearest.set(q, p, options, look);
+      nearest.set(q, p, options, engine.formula.shift(p), look);
       int least = options.k();
       for (int i = 0; i < q.size(); i++) {
         least = Math.min(least, nearest.count(i));
@@ -171,7 +172,7 @@ public final class Workspace extends Worker {
   }
 
   private NeighborLists nearest(Batch q, Batch p, SearchOptions options) {
-    nearest.set(q, p, options, look);
+    nearest.set(q, p, options, engine.formula.shift(p), look);
     long length = 0;
     for (int i = 0; i < q.size(); i++) {
       length += nearest.count(i);
@@ -186,7 +187,7 @@ public final class Workspace extends Worker {
 
   private NeighborLists within(Batch q, Batch p, SearchOptions options) {
     WithinRows rows = new WithinRows();
-    rows.set(q, p, options, look);
+    rows.set(q, p, options, engine.formula.shift(p), look);
     compute(q, p, options.reverse(), rows);
     return rows.result();
   }
@@ -196,6 +197,43 @@ public final class Workspace extends Worker {
       RowStatistic.Kind kind, Batch q, Batch p, double @Nullable [] logWeights, double[] out) {
     statistic.set(kind, p.size(), logWeights, out);
     reduce(logWeights == null ? kind.operation() : "weightedLogSumExp", q, p, statistic);
+  }
+
+  /** Computes {@code ln Σ_j exp(w_j − KL(q_i ‖ p_j))} of each row and the columns j of each mixture, from {@code offsets[m]} on. */
+  public void logLikelihood(Batch q, Batch p, double[] logWeights, int[] offsets, double[] out) {
+    statistic.set(RowStatistic.Kind.LOG_SUM_EXP, offsets, logWeights, out);
+    reduce("logLikelihood", q, p, statistic);
+  }
+
+  /** Computes the matrix of log-densities, and makes of each row what each component of a mixture has of it. */
+  public void responsibilities(Batch q, Batch p, double[] weights, int[] offsets) {
+    try {
+      matrix.run(q, p, false);
+      int n = q.size();
+      int step = Checkpoint.taskRows(Checkpoint.ofPlain(p.size()), BlockKernel.ROW_PANEL);
+      if (isAlone(Math.ceilDiv(n, step))) {
+        normalize(0, n, weights, offsets, results);
+      } else {
+        share(n, step, (from, to, w) -> w.normalize(from, to, weights, offsets, results));
+      }
+      results.settle();
+      succeeded = true;
+    } catch (InternalError e) {
+      throw results.failed(e);
+    } finally {
+      end("responsibilities", q, p, (long) q.size() * p.size());
+    }
+  }
+
+  private void normalize(int from, int to, double[] weights, int[] offsets, Results out) {
+    int m = weights.length;
+    for (int i = from; i < to; i++) {
+      pass(Checkpoint.ofPlain(m));
+      double[] row = target.row(m);
+      out.read((long) i * m, m, row);
+      Responsibilities.normalize(row, weights, offsets);
+      out.write((long) i * m, m, row);
+    }
   }
 
   /** Reduces {@code KL(q_i ‖ p_j)}. */

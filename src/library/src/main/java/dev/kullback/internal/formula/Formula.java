@@ -189,6 +189,26 @@ public abstract class Formula {
     return this;
   }
 
+  /** Returns the formula whose kernels and operands compute it, with factors, offsets and bounds of its own. */
+  public Formula kernels() {
+    return this;
+  }
+
+  /** Whether q are points, of variance 0. */
+  public boolean isOfPoints() {
+    return false;
+  }
+
+  /** Whether values may be negative; then {@link #bound} has every finite one of a kernel certain. */
+  public boolean isSigned() {
+    return false;
+  }
+
+  /** Returns what a search adds to the values that it ranks. */
+  public double shift(Batch p) {
+    return 0;
+  }
+
   /** Whether it is undefined, or infinite, where a covariance is singular. */
   public boolean needsInverse() {
     return true;
@@ -219,7 +239,7 @@ public abstract class Formula {
     return 1;
   }
 
-  /** Returns what kernels of diagonal batches multiply their sums by. */
+  /** Returns what kernels multiply their sums by. */
   public double factor() {
     return 0.5 / divisor();
   }

@@ -57,6 +57,12 @@ public final class BlockTarget {
     return block64;
   }
 
+  /** Returns memory of its own for n doubles. */
+  public double[] row(int n) {
+    useBlock(true, n, 0, 0, n);
+    return block64;
+  }
+
   /** Drops the caller's arrays. */
   public void clear() {
     out32 = NO_FLOATS;

@@ -63,6 +63,35 @@ public final class Results {
     }
   }
 
+  /** Reads n elements from an index on. */
+  public void read(long at, int n, double[] to) {
+    if (toSegment && wide) {
+      MemorySegment.copy(segment, ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * at, to, 0, n);
+      return;
+    }
+    for (int k = 0; k < n; k++) {
+      to[k] =
+          toSegment
+              ? segment.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * (at + k))
+              : wide ? doubles[(int) at + k] : floats[(int) at + k];
+    }
+  }
+
+  /** Stores n elements from an index on. */
+  public void write(long at, int n, double[] from) {
+    if (toSegment && wide) {
+      MemorySegment.copy(from, 0, segment, ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * at, n);
+      return;
+    }
+    for (int k = 0; k < n; k++) {
+      if (toSegment) {
+        segment.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * (at + k), (float) from[k]);
+      } else {
+        put((int) at + k, from[k]);
+      }
+    }
+  }
+
   /** Stores 0 n times. */
   public void zero(long n) {
     if (toSegment) {

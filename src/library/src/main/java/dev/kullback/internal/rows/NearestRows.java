@@ -57,8 +57,8 @@ public final class NearestRows extends RowSearch {
 
   /** Describes a call; {@link #into} is to follow. */
   @Override
-  public void set(Batch q, Batch p, SearchOptions options, Runnable look) {
-    super.set(q, p, options, look);
+  public void set(Batch q, Batch p, SearchOptions options, double shift, Runnable look) {
+    super.set(q, p, options, shift, look);
     k = Math.clamp(columns.accepted(), 1, options.k());
   }
 
@@ -293,7 +293,7 @@ public final class NearestRows extends RowSearch {
         out.put(to, earlier.values()[a++]);
       } else if (s < found) {
         indices[to] = first + (int) c.place(s);
-        out.put(to, c.value(s++));
+        out.put(to, c.value(s++) + shift);
       } else {
         throw new AssertionError("row %d has fewer than it should".formatted(i));
       }

@@ -13,15 +13,20 @@ abstract class RowSearch extends RowReduction {
   /** Greatest relative error of the kernels' values. */
   double error;
 
+  /** Added to values that are found. */
+  double shift;
+
   SearchOptions options = SearchOptions.FORWARD;
   final Columns columns = new Columns();
 
   /**
    * Describes a call.
    *
+   * @param shift added to the values that are found
    * @param look called for each column that a filter is asked about; it may throw
    */
-  public void set(Batch q, Batch p, SearchOptions options, Runnable look) {
+  public void set(Batch q, Batch p, SearchOptions options, double shift, Runnable look) {
+    this.shift = shift;
     this.q = q;
     this.p = p;
     this.options = options;

@@ -2,10 +2,11 @@ package dev.kullback.internal.rows;
 
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reduces each row to one number. A row's blocks of columns give two numbers at most, which are folded in the blocks' order, whichever
+ * Reduces each row to one number, or to one of each mixture whose components are its columns. A row's blocks of columns give two numbers at most, which are folded in the blocks' order, whichever
  * threads computed them.
  */
 public final class RowStatistic extends RowReduction {
@@ -29,9 +30,17 @@ public final class RowStatistic extends RowReduction {
   }
 
   private static final double[] NONE = {};
+  private static final int[] WHOLE = {0, 0};
 
   private Kind kind = Kind.MIN;
-  private int columns;
+
+  /** Where the columns of each part begin, and where the last ends. */
+  private int[] offsets = WHOLE;
+
+  /** Those of a call with one part. */
+  private final int[] whole = {0, 0};
+
+  private int parts = 1;
   private double @Nullable [] logWeights;
   private double[] out = NONE;
 
@@ -42,15 +51,23 @@ public final class RowStatistic extends RowReduction {
 
   /** Describes a call. */
   public void set(Kind kind, int columns, double @Nullable [] logWeights, double[] out) {
+    whole[1] = columns;
+    set(kind, whole, logWeights, out);
+  }
+
+  /** Describes a call in which each row has a number of each part of the columns. */
+  public void set(Kind kind, int[] offsets, double @Nullable [] logWeights, double[] out) {
     this.kind = kind;
-    this.columns = columns;
+    this.offsets = offsets;
     this.logWeights = logWeights;
     this.out = out;
+    parts = offsets.length - 1;
   }
 
   /** Drops the caller's arrays. */
   public void clear() {
     logWeights = null;
+    offsets = WHOLE;
     out = NONE;
     if (partial.length > KeySort.MOST_KEPT) {
       partial = NONE;
@@ -59,12 +76,12 @@ public final class RowStatistic extends RowReduction {
 
   @Override
   public int mostSpans() {
-    return Integer.MAX_VALUE;
+    return parts == 1 ? Integer.MAX_VALUE : 1;
   }
 
   @Override
   public void cut(int rows, int spans) {
-    blocks = Math.ceilDiv(columns, BLOCK_COLUMNS);
+    blocks = Math.ceilDiv(offsets[parts], BLOCK_COLUMNS);
     if (spans > 1 && partial.length < 2 * rows * blocks) {
       partial = new double[2 * rows * blocks];
     }
@@ -73,8 +90,9 @@ public final class RowStatistic extends RowReduction {
   @Override
   public void begin(int row0, int row1, BandState band) {
     double first = kind.fold == RowQuery.Kind.SUM ? 0 : Double.POSITIVE_INFINITY;
-    double[] state = band.state(2 * (row1 - row0));
-    for (int i = 0; i < row1 - row0; i++) {
+    int numbers = (row1 - row0) * parts;
+    double[] state = band.state(2 * numbers);
+    for (int i = 0; i < numbers; i++) {
       state[2 * i] = first;
       state[2 * i + 1] = 0;
     }
@@ -83,30 +101,41 @@ public final class RowStatistic extends RowReduction {
   @Override
   public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     int width = column1 - column0;
-    for (int i = row0; i < row1; i++) {
-      int from = (i - row0) * width;
-      int to = from + width;
-      double x;
-      double sum = 0;
-      switch (kind) {
-        case MIN -> x = band.scan.min(kl, from, to);
-        case SUM -> x = band.scan.sum(kl, from, to);
-        case LOG_SUM_EXP -> {
-          weigh(kl, from, width, column0);
-          x = band.scan.min(kl, from, to);
-          if (x < Double.POSITIVE_INFINITY) { // ∞ − ∞ is NaN
-            sum = band.scan.sumExp(x, kl, from, to);
-          }
+    int found = Arrays.binarySearch(offsets, column0);
+    for (int part = found < 0 ? -found - 2 : found;
+        part < parts && offsets[part] < column1;
+        part++) {
+      int first = Math.max(offsets[part], column0);
+      int end = Math.min(offsets[part + 1], column1);
+      for (int i = row0; i < row1; i++) {
+        int from = (i - row0) * width + first - column0;
+        add(i, part, first, kl, from, from + end - first, band);
+      }
+    }
+  }
+
+  /** Adds columns from {@code column} on of a part, {@code kl[from … to)}. */
+  private void add(int i, int part, int column, double[] kl, int from, int to, BandState band) {
+    double x;
+    double sum = 0;
+    switch (kind) {
+      case MIN -> x = band.scan.min(kl, from, to);
+      case SUM -> x = band.scan.sum(kl, from, to);
+      case LOG_SUM_EXP -> {
+        weigh(kl, from, to - from, column);
+        x = band.scan.min(kl, from, to);
+        if (x < Double.POSITIVE_INFINITY) { // ∞ − ∞ is NaN
+          sum = band.scan.sumExp(x, kl, from, to);
         }
-        default -> throw new AssertionError(kind);
       }
-      if (band.isWhole()) {
-        fold(x, sum, band.state(0), 2 * (i - band.first));
-      } else {
-        int at = 2 * (i * blocks + column0 / BLOCK_COLUMNS);
-        partial[at] = x;
-        partial[at + 1] = sum;
-      }
+      default -> throw new AssertionError(kind);
+    }
+    if (band.isWhole()) {
+      fold(x, sum, band.state(0), 2 * ((i - band.first) * parts + part));
+    } else {
+      int at = 2 * (i * blocks + column / BLOCK_COLUMNS);
+      partial[at] = x;
+      partial[at + 1] = sum;
     }
   }
 
@@ -158,9 +187,9 @@ public final class RowStatistic extends RowReduction {
       return;
     }
     double[] state = band.state(0);
-    for (int i = 0; i < row1 - row0; i++) {
+    for (int i = 0; i < (row1 - row0) * parts; i++) {
       double x = state[2 * i];
-      out[row0 + i] =
+      out[row0 * parts + i] =
           switch (kind) {
             case MIN, SUM -> x;
             case LOG_SUM_EXP -> Math.log(state[2 * i + 1]) - x; // −∞ − ∞ if there is no term

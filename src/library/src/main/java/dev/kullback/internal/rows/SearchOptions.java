@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
  * @param radius greatest divergence that a search within a radius finds
  * @param reverse ranks by {@code KL(p_j ‖ q_i)}
  * @param exact values do not depend on the block: {@link Pair#rounded}; those of an index never do
+ * @param byDensity ranks references by the density that they have at points, the greatest first, not by Mahalanobis distance
  * @param block what an engine's rows and columns are a part of
  * @param ids which ids count
  * @param timeout null for none
@@ -29,6 +30,7 @@ public record SearchOptions(
     double radius,
     boolean reverse,
     boolean exact,
+    boolean byDensity,
     Block block,
     Ids ids,
     @Nullable TimeLimit timeout,
@@ -79,17 +81,24 @@ public record SearchOptions(
   }
 
   private static SearchOptions of(int k, double radius) {
-    return new SearchOptions(k, radius, false, false, WHOLE, ALL, null, 1, MOST_PAIRS);
+    return new SearchOptions(k, radius, false, false, false, WHOLE, ALL, null, 1, MOST_PAIRS);
   }
 
   // --- the same with one option more
 
   public SearchOptions reversed() {
-    return new SearchOptions(k, radius, true, exact, block, ids, timeout, share, mostPairs);
+    return new SearchOptions(
+        k, radius, true, exact, byDensity, block, ids, timeout, share, mostPairs);
   }
 
   public SearchOptions exactly() {
-    return new SearchOptions(k, radius, reverse, true, block, ids, timeout, share, mostPairs);
+    return new SearchOptions(
+        k, radius, reverse, true, byDensity, block, ids, timeout, share, mostPairs);
+  }
+
+  public SearchOptions rankedByDensity() {
+    return new SearchOptions(
+        k, radius, reverse, exact, true, block, ids, timeout, share, mostPairs);
   }
 
   /** Both this one's filter and another. */
@@ -127,25 +136,29 @@ public record SearchOptions(
   }
 
   private SearchOptions of(Ids others) {
-    return new SearchOptions(k, radius, reverse, exact, block, others, timeout, share, mostPairs);
+    return new SearchOptions(
+        k, radius, reverse, exact, byDensity, block, others, timeout, share, mostPairs);
   }
 
   /** At most that long, or as long as this one. */
   public SearchOptions limitedTo(TimeLimit other) {
     TimeLimit shorter = timeout == null || other.nanos() < timeout.nanos() ? other : timeout;
-    return new SearchOptions(k, radius, reverse, exact, block, ids, shorter, share, mostPairs);
+    return new SearchOptions(
+        k, radius, reverse, exact, byDensity, block, ids, shorter, share, mostPairs);
   }
 
   /** At most that share of the references, or as many as this one. */
   public SearchOptions withShare(double other) {
     double less = Math.min(share, other);
-    return new SearchOptions(k, radius, reverse, exact, block, ids, timeout, less, mostPairs);
+    return new SearchOptions(
+        k, radius, reverse, exact, byDensity, block, ids, timeout, less, mostPairs);
   }
 
   /** At most that many pairs, or as many as this one. */
   public SearchOptions withMostPairs(int most) {
     int less = Math.min(most, mostPairs);
-    return new SearchOptions(k, radius, reverse, exact, block, ids, timeout, share, less);
+    return new SearchOptions(
+        k, radius, reverse, exact, byDensity, block, ids, timeout, share, less);
   }
 
   public SearchOptions excludingSelf(int firstRow) {
@@ -161,7 +174,8 @@ public record SearchOptions(
   }
 
   private SearchOptions in(Block other) {
-    return new SearchOptions(k, radius, reverse, exact, other, ids, timeout, share, mostPairs);
+    return new SearchOptions(
+        k, radius, reverse, exact, byDensity, other, ids, timeout, share, mostPairs);
   }
 
   public boolean excludesSelf() {

@@ -9,6 +9,9 @@ import org.jspecify.annotations.Nullable;
 
 /** Finds the columns of each row within a radius. Entries that the kernels' error bound leaves undecided are recomputed. */
 public final class WithinRows extends RowSearch {
+  /** The radius of the values before the shift; negative if nothing is within. */
+  private double radius;
+
   /** Greatest kernel value whose divergence may be within the radius. */
   private double limit;
 
@@ -24,14 +27,15 @@ public final class WithinRows extends RowSearch {
   private final AtomicLong total = new AtomicLong();
 
   @Override
-  public void set(Batch q, Batch p, SearchOptions options, Runnable look) {
-    super.set(q, p, options, look);
-    limit = Math.nextUp(options.radius() / (1 - error));
-    certain = certain(options.radius(), error);
+  public void set(Batch q, Batch p, SearchOptions options, double shift, Runnable look) {
+    super.set(q, p, options, shift, look);
+    radius = options.radius() - shift;
+    limit = Math.nextUp(radius / (1 - error));
+    certain = certain(radius, error);
   }
 
   private static double certain(double radius, double error) {
-    double x = radius / (1 + error);
+    double x = Math.max(radius, 0) / (1 + error);
     while (Ranking.atMost(x, error) > radius) {
       x = Math.nextDown(x);
     }
@@ -98,13 +102,13 @@ public final class WithinRows extends RowSearch {
     double x = value;
     if (options.exact()) {
       Source source = source(i, band);
-      x = source.decide(j, source.rounded(j), options.radius());
+      x = source.decide(j, source.rounded(j), radius);
     } else if (x > certain && x < Double.POSITIVE_INFINITY) {
       Source source = source(i, band);
-      x = source.decide(j, source.precise(j), options.radius());
+      x = source.decide(j, source.precise(j), radius);
     }
-    if (x <= options.radius()) {
-      found.append(options.firstColumn() + j, x);
+    if (x <= radius) {
+      found.append(options.firstColumn() + j, x + shift);
     }
   }
 

@@ -38,6 +38,9 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   /** Whether values are made of sums at last; bounds are of the sums, so no rung stores a tile by itself. */
   private final boolean hasLastStep;
 
+  /** Whether values may be negative. A tile of which vectors do not store all at once is the cold kernel's then, as signs mark open entries. */
+  private final boolean isSigned;
+
   /** Of KL alone, which has one rung more. */
   private final @Nullable NearKernel near;
 
@@ -55,6 +58,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     doubles = DoubleSums.of(formula);
     lastStep = formula.lastStep();
     hasLastStep = lastStep != Formula.LastStep.NONE;
+    isSigned = formula.isSigned();
     near = formula.hasNearForm() ? new NearKernel() : null;
   }
 
@@ -110,6 +114,10 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       tile.storeDiagonal();
       return;
     }
+    if (isSigned) {
+      settleCold(operands);
+      return;
+    }
     tile.open();
     int open = tile.settle(doubles);
     worker.countAgain(0, open);
@@ -163,8 +171,9 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     Tile t = tile;
-    if (!hasLastStep && !isRefinementReady.test(q.dimension())) { // float did not store it
-      cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
+    // float did not store it
+    if (!hasLastStep && (isSigned || !isRefinementReady.test(q.dimension()))) {
+      settleCold(operands);
       return;
     }
     int all = t.open();
@@ -175,7 +184,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       afterFloat = t.settle(floats);
     }
     if (afterFloat > 0 && !isRefinementReady.test(q.dimension())) {
-      cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
+      settleCold(operands);
       return;
     }
     int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat, afterFloat == all);
@@ -192,6 +201,12 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     } else {
       likely = afterDouble < all || !mayBeNear ? Rung.DOUBLE : Rung.NEAR;
     }
+  }
+
+  /** Settles a tile without vectors. */
+  private void settleCold(TileOperands operands) {
+    Tile t = tile;
+    cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
   }
 
   /** Returns the sums in double of batches of float, started at a block's first need. */

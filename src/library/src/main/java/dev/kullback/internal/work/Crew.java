@@ -63,6 +63,11 @@ public final class Crew<W extends Worker> implements AutoCloseable {
     return threads;
   }
 
+  /** Returns where helpers run; null if there are none. */
+  public @Nullable Executor executor() {
+    return executor;
+  }
+
   public String describe() {
     return threads == 1
         ? "the calling thread"

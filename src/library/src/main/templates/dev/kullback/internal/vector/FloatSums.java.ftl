@@ -561,7 +561,7 @@ final class FloatSums {
   private FloatSums() {}
 
   static TileSums<float[]> of(Formula formula) {
-    return switch (formula) {
+    return switch (formula.kernels()) {
 <#list formulas?keys as key>
       case ${key} _ -> new Float${key}Sums(formula);
 </#list>
@@ -570,7 +570,7 @@ final class FloatSums {
   }
 
   static BlockSums.Scalar<float[]> scalar(Formula formula) {
-    return switch (formula) {
+    return switch (formula.kernels()) {
 <#list formulas?keys as key>
       case ${key} _ -> new FloatScalar${key}Sums(formula);
 </#list>

@@ -1,7 +1,10 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.formula.Density;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.vector.PanelForm;
 import dev.kullback.internal.work.Worker;
@@ -9,9 +12,9 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** The batches of a call as the kernels of full covariances read them, vector and cold. */
-public final class FullOperands extends Operands<FullBatch> {
+public final class FullOperands extends Operands<Batch> {
   /** Tolerance of batches of float: the contract is 1e-5, the aim 1e-6. */
-  private static final double FLOAT_TOLERANCE = 1e-6;
+  static final double FLOAT_TOLERANCE = 1e-6;
 
   /** D up to which Chernoff's divergence is computed in lanes: a vector of factors is 8 MiB, and the product of 512 mantissas within range. */
   public static final int MOST_CHERNOFF_DIMENSIONS = 512;
@@ -41,9 +44,11 @@ public final class FullOperands extends Operands<FullBatch> {
   private @Nullable FullRows otherRows;
   private @Nullable FullColumns otherColumns;
 
+  private final Formula formula;
   private final Roles roles;
 
-  public FullOperands(Roles roles) {
+  public FullOperands(Formula formula, Roles roles) {
+    this.formula = formula;
     this.roles = roles;
   }
 
@@ -56,8 +61,14 @@ public final class FullOperands extends Operands<FullBatch> {
   /** {@inheritDoc} Writes diagonal batches out. */
   @Override
   public void pack(Batch g, Batch h, boolean vectors, Worker worker) {
-    FullBatch q = g.full();
     FullBatch p = h.full();
+    if (formula instanceof Density density) {
+      hold(g, p);
+      rows = FullPacking.POINTS.of((DiagonalBatch) g, vectors, worker);
+      columns = FullDensity.of(density, p, !isDouble(), FullPacking.COLUMNS.of(p, vectors, worker));
+      return;
+    }
+    FullBatch q = g.full();
     hold(q, p);
     boolean firstQ = q.markUsed();
     boolean firstP = q == p ? firstQ : p.markUsed();
@@ -114,8 +125,17 @@ public final class FullOperands extends Operands<FullBatch> {
     return correlationsP;
   }
 
-  /** Returns the addend of batches of float to the tolerance of the columns. */
+  /** Returns the addend of batches of float to the tolerance of the columns, which those for points have already. */
   double moreTolerance() {
-    return q().isDouble() || p().isDouble() ? 0 : FLOAT_TOLERANCE;
+    return isDouble() || formula.isOfPoints() ? 0 : FLOAT_TOLERANCE;
+  }
+
+  private boolean isDouble() {
+    return q().isDouble() || p().isDouble();
+  }
+
+  /** Returns what products are multiplied by. */
+  double factor() {
+    return formula.isOfPoints() ? formula.factor() : 0.5;
   }
 }

@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.numerics.Cholesky;
@@ -53,6 +54,14 @@ final class FullPacking {
           FullPacking::packColumns,
           FullColumns::bytes);
 
+  /** Points as rows, whose covariances are one panel of zeros. */
+  static final PanelForm<DiagonalBatch, double[], FullRows> POINTS =
+      new PanelForm<>(
+          g -> Math.ceilDiv(g.size(), MR) * MR * g.dimension(),
+          double[]::new,
+          (g, means, vectors, worker) -> packPoints(g, means),
+          FullRows::bytes);
+
   private FullPacking() {}
 
   /** Roundings of a product: one for each entry of a chunk, and one for each chunk. */
@@ -78,6 +87,23 @@ final class FullPacking {
         Checkpoint.ofSolve(g.dimension()),
         (from, to) -> packRows(g, from, to, rows, vectors));
     return rows;
+  }
+
+  private static FullRows packPoints(DiagonalBatch g, double[] means) {
+    int d = g.dimension();
+    int padded = Math.ceilDiv(g.size(), MR) * MR;
+    double[] offset = new double[padded];
+    double[] zeros = new double[padded];
+    Checkpoint checkpoint = new Checkpoint();
+    for (int i = 0; i < g.size(); i++) {
+      checkpoint.pass(Checkpoint.ofPlain(d));
+      int at = i / MR * MR * d + i % MR;
+      for (int h = 0; h < d; h++, at += MR) {
+        means[at] = g.mean(i * d + h);
+        offset[i] = FullBatch.holds(means[at]) ? offset[i] : Double.NaN;
+      }
+    }
+    return new FullRows(new double[MR], means, offset, zeros, zeros);
   }
 
   private static void packRows(FullBatch g, int from, int n, FullRows rows, boolean vectors) {

@@ -168,6 +168,9 @@ public final class ${class} implements BlockKernel<FullOperands> {
     FullColumns qColumns = operands.otherColumns();
     double[] transposed = this.transposed;
 </#if>
+<#if isKl>
+    double factor = operands.factor();
+</#if>
     double more = operands.moreTolerance(); // not a choice of vectors, which C2 may box
 <#if asVectors>
     boolean wide = out.wide;
@@ -180,7 +183,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
         int at = panel + (i - row0) * NR + v;
         ${vector} sum = ${load("product", "at")};
         ${vector} offsets = ${add(ofColumns("p.offset()"), "offset[i]")};
-        ${vector} value = ${add(mul("sum", "0.5"), "offsets")};
+        ${vector} value = ${add(mul("sum", isKl?then("factor", "0.5")), "offsets")};
         ${vector} noises = ${add(ofColumns("p.noise()"), "noise[i]")};
         ${vector} error = ${fma(ofColumns("p.inverseError()"), "sum", "noises")};
         error = ${fma(ofColumns("p.weight()"), broadcast("bound[i - row0]"), "error")};
@@ -230,15 +233,15 @@ public final class ${class} implements BlockKernel<FullOperands> {
   /** Recomputes the open entries of a column panel<#if isKl && asVectors>: where a row has several in a vector of columns, these at once</#if>. */
   private void recompute(FullOperands operands, int row0, int row1, int j, BlockTarget out) {
 <#if isKl && asVectors>
-    FullBatch q = operands.q();
-    FullBatch p = operands.p();
     for (int v = 0; v < NR; v += V) {
       boolean packed = false;
       for (int i = row0; i < row1; i++) {
         long bits = (open[i - row0] >>> v) & (-1L >>> -V);
-        if (Long.bitCount(bits) < SEVERAL || !arePairsReady.test(q.dimension())) {
+        if (Long.bitCount(bits) < SEVERAL || !arePairsReady.test(operands.p().dimension())) {
           continue;
         }
+        FullBatch q = (FullBatch) operands.q();
+        FullBatch p = (FullBatch) operands.p();
         if (!packed) {
           solve.pack(q, p, j + v);
           packed = true;

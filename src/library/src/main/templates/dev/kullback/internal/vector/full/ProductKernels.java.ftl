@@ -87,6 +87,7 @@ final class ${class} {
     height = row1 - row0;
     double[] chunk = this.chunk;
     int end = k0 + length;
+    int step = q.covariance().length > MR ? MR : 0; // points share a panel of 0
     int first = 0; // the row of Σ that holds entry k0
     while (Cholesky.packedLength(first + 1) <= k0) {
       first++;
@@ -101,7 +102,7 @@ final class ${class} {
           for (int v = 0; v < MR; v += V) {
             ${vector} x = ${sub(load("q.mean()", "m + r * MR + v"), "centre[r]")};
             ${vector} y = ${sub(load("q.mean()", "m + c * MR + v"), "centre[c]")};
-            ${vector} entry = ${load("q.covariance()", "(i / MR * triangle + k) * MR + v")};
+            ${vector} entry = ${load("q.covariance()", "(i / MR * triangle + k) * step + v")};
             ${store(fma("x", "y", "entry"), "chunk", "to + v")};
           }
           if (c++ == r) {
