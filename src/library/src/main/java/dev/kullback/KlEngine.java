@@ -773,7 +773,7 @@ public final class KlEngine implements AutoCloseable {
    * What a compiler makes of vector code depends on the processor and the VM's build, so this is meant for the start of
    * a service, or for a test on the machine that it will run on. It allocates some MB.
    *
-   * <p>An engine of KL also tries a {@link KlIndex} in memory: searches of batches for the nearest and within a radius, both in reverse, too, and
+   * <p>An engine of KL also tries what calls with points compute, and a {@link KlIndex} in memory: searches of batches for the nearest and within a radius, both in reverse, too, and
    * {@code query}, with and without codes. An index takes vectors wherever they run, so an engine that is asked to go without them, or
    * to use a device, leaves it out. It tries the methods of {@link MixtureKl}, the entropies of {@link Mixtures}, and {@link MixtureReduction}
    * likewise.

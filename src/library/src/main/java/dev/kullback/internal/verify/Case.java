@@ -94,6 +94,8 @@ final class Case implements AutoCloseable {
   /** Made where it is asked for. */
   private @Nullable MixtureCase mixtures;
 
+  private @Nullable PointCase points;
+
   /** KL(p_j ‖ q_i) of a case with an index, whose reverse searches have the roles of its p exchanged. */
   private final double[] reverse;
 
@@ -194,6 +196,14 @@ final class Case implements AutoCloseable {
     return hasMixtures;
   }
 
+  /** Returns points of its Gaussians. */
+  PointCase points() {
+    if (points == null) {
+      points = new PointCase(this, plainQ, plainP);
+    }
+    return points;
+  }
+
   /** Returns mixtures of its Gaussians. */
   MixtureCase mixtures() {
     if (mixtures == null) {
@@ -250,7 +260,7 @@ final class Case implements AutoCloseable {
     return nearest(transposed(), m, n, Math.min(NEIGHBORS, n), false);
   }
 
-  private Expected nearest(double[] kl, int n, int m, int k, boolean others) {
+  Expected nearest(double[] kl, int n, int m, int k, boolean others) {
     int[] indices = new int[n * k];
     double[] values = new double[n * k];
     for (int i = 0; i < n; i++) {

@@ -3,6 +3,7 @@ package dev.kullback.internal.verify;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.rows.TileStream;
@@ -128,6 +129,45 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
                         }
                       }),
               c -> Expected.of(c.kl, c.contract)),
+          points(
+              "logDensity",
+              (engine, x, p, _, r) ->
+                  engine.ofPoints(Density.LOG_DENSITY).into(r.values).pairwise(x, p),
+              PointCase::logDensity),
+          points(
+              "mahalanobis",
+              (engine, x, p, _, r) ->
+                  engine.ofPoints(Density.MAHALANOBIS).into(r.values).pairwise(x, p),
+              PointCase::mahalanobis),
+          points(
+              "nearest of points",
+              (engine, x, p, c, r) ->
+                  engine
+                      .ofPoints(Density.MAHALANOBIS)
+                      .into(r.values)
+                      .nearest(x, p, c.nearest, r.indices),
+              PointCase::nearest),
+          points(
+              "logLikelihood",
+              (engine, x, p, c, r) -> {
+                engine
+                    .ofPoints(Density.EXCESS)
+                    .begin()
+                    .logLikelihood(x, p, c.logWeights, c.points().offsets, r.values);
+                double shift = Density.EXCESS.shift(p);
+                for (int i = 0; i < c.n; i++) {
+                  r.values[i] -= shift;
+                }
+              },
+              PointCase::logLikelihood),
+          points(
+              "responsibilities",
+              (engine, x, p, c, r) ->
+                  engine
+                      .ofPoints(Density.LOG_DENSITY)
+                      .into(r.values)
+                      .responsibilities(x, p, c.points().weights, c.points().offsets),
+              PointCase::responsibilities),
           index("index nearest", c -> c.nearest, c -> c.nearest(false)),
           index("index within", c -> c.within, c -> c.within(false)),
           index("index nearest, reverse", c -> c.nearest.reversed(), Case::nearestInIndexReverse),
@@ -187,6 +227,15 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
   private static Operation mixtures(
       String name, Call call, Function<MixtureCase, Expected> expected) {
     return new Operation(name, Case::hasMixtures, call, c -> expected.apply(c.mixtures()));
+  }
+
+  /** An operation on the means of a case's q. */
+  private static Operation points(String name, Call call, Function<PointCase, Expected> expected) {
+    return new Operation(
+        name,
+        Case::hasMixtures,
+        (engine, _, p, c, r) -> call.run(engine, c.points().points, p, c, r),
+        c -> expected.apply(c.points()));
   }
 
   private static Operation of(String name, Call call, Function<Case, Expected> expected) {
