@@ -632,8 +632,7 @@ public final class KlIndex implements AutoCloseable {
       throw new IllegalArgumentException(
           name + " is deterministic (std 0); an index takes Gaussians with std > 0");
     }
-    if (divergence.formula.needsInverse()
-        || (batch instanceof DiagonalBatch points && points.arePoints())) {
+    if (divergence.formula.needsInverse() || batch.arePoints()) {
       batch.checkDefinite(name);
     }
     if (batch instanceof DiagonalBatch diagonal && hasFullCovariances()) {

@@ -37,6 +37,8 @@ class RulesTest extends CommandFixture {
     "within --radius 9" + Q + "-o o.npy --indices i.npy",
     "within --radius 9" + Q + "-o o.npz",
     "logsumexp" + Q + "-o o.npy",
+    "density --points q.npy --p-mean q.npy --p-std s.npy -o o.npy",
+    "responsibilities --points q.npy --p-mean q.npy --p-std s.npy -o o.npy",
     "entropy" + Q + "-o o.npy",
     "mixture-kl --method monte-carlo" + Q + "-o o.npy --standard-errors e.npy",
     "reduce --to 2" + Q + "-o o.npy --out-scale x.npy --out-weights w.npy --indices i.npy",

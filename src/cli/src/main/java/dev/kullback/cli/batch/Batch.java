@@ -1,5 +1,6 @@
 package dev.kullback.cli.batch;
 
+import dev.kullback.DiagonalGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScaleKind;
@@ -220,6 +221,9 @@ public record Batch(
     MemorySegment means = rows(mean, from, to);
     MemorySegment scales = rows(scale, from, to);
     try {
+      if (files.arePoints()) {
+        return DiagonalGaussians.ofPoints(means, mean.element(), dimension());
+      }
       return Gaussians.of(
           kind(), means, mean.element(), scales, scale.element(), dimension(), policy);
     } catch (InvalidGaussianException e) {
@@ -232,7 +236,7 @@ public record Batch(
   /** Names the row and the file of a Gaussian that the library rejects in a batch of the rows from {@code from} on. */
   private UserError error(InvalidGaussianException e, int from) {
     int row = from + e.gaussian();
-    boolean isMean = e.argument().equals("mean");
+    boolean isMean = files.arePoints() || e.argument().equals("mean");
     if (isFull() && !isMean) {
       return matrixError(e, layout.isShared() ? 0 : first + row);
     }
@@ -240,7 +244,10 @@ public record Batch(
     int column = e.element().orElseThrow();
     long k = (long) row * dimension() + column;
     int number = layout.isRepeated(isMean) ? 0 : first + row;
-    String name = isMean ? "mean" : kind().name().toLowerCase(Locale.ROOT).replace('_', '-');
+    String name =
+        files.arePoints()
+            ? "point"
+            : isMean ? "mean" : kind().name().toLowerCase(Locale.ROOT).replace('_', '-');
     String rule =
         Double.isFinite(array.value(k))
             ? "it must be > 0" + remedy(array.value(k))

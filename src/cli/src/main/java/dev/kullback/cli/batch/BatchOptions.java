@@ -40,11 +40,18 @@ public final class BatchOptions {
    * @param kind that the option is named after; {@code --precision} may name matrices, too
    * @param prefix begins the names of the options: {@code --} or {@code --p-}
    * @param axis of moments, where both are one file, the axis whose first half is the means and whose second the scales; else 0
+   * @param arePoints whether the one file is of points, which have no scales
    */
-  public record Files(String prefix, Path mean, ScaleKind kind, Path scale, int axis) {
+  public record Files(
+      String prefix, Path mean, ScaleKind kind, Path scale, int axis, boolean arePoints) {
     /** Makes the files of q. */
     public Files(Path mean, ScaleKind kind, Path scale) {
-      this("--", mean, kind, scale, 0);
+      this("--", mean, kind, scale, 0, false);
+    }
+
+    /** Makes the file of points. */
+    static Files ofPoints(Path points) {
+      return new Files("--", points, ScaleKind.STD, points, 0, true);
     }
 
     /** Whether means and scales are halves of one array. */
@@ -58,7 +65,7 @@ public final class BatchOptions {
     }
 
     Stream<Path> all() {
-      return isMoments() ? Stream.of(mean) : Stream.of(mean, scale);
+      return isMoments() || arePoints ? Stream.of(mean) : Stream.of(mean, scale);
     }
 
     /** Returns the option that names a scale file of another kind. */
@@ -89,8 +96,32 @@ public final class BatchOptions {
     return Stream.concat(Stream.of(q), p.stream()).flatMap(Files::all).toList();
   }
 
+  /** The options that name what rows are of: a q, or points. */
+  public interface Rows {
+    Files files();
+  }
+
+  /** The option of points. */
+  public static final class Points implements Rows {
+    /** The points' description. */
+    static final String POINTS = "Points x, [N,D]; further axes are flattened into D.";
+
+    @Option(
+        names = "--points",
+        order = Q.MEAN,
+        paramLabel = "X.npy",
+        required = true,
+        description = POINTS)
+    Path points;
+
+    @Override
+    public Files files() {
+      return Files.ofPoints(points);
+    }
+  }
+
   /** The options of q; which of them is given says of what kind its scales are. */
-  public static final class Q {
+  public static class Q implements Rows {
     /** The order of the means in help, before the scales: theirs is -1. */
     public static final int MEAN = -2;
 
@@ -217,10 +248,47 @@ public final class BatchOptions {
       return moments != null;
     }
 
+    @Override
     public Files files() {
       List<Path> means = mean == null ? List.of() : List.of(mean);
       List<Path> both = moments == null ? List.of() : List.of(moments);
       return choose("--", means, scales(), both, axis(command)).getFirst();
+    }
+  }
+
+  /** The options of q, or of points in its place. */
+  public static final class QOrPoints extends Q {
+    @Option(
+        names = "--points",
+        order = MEAN,
+        paramLabel = "X.npy",
+        description =
+            "In place of q points x, [N,D], by their squared Mahalanobis distances from p's Gaussians instead of KL.")
+    @Nullable Path points;
+
+    @Option(
+        names = "--log-density",
+        order = MEAN,
+        description =
+            "Of points, by the negative logarithms of p's densities there instead: the densest first.")
+    boolean logDensity;
+
+    @Override
+    public Files files() {
+      if (points == null) {
+        if (logDensity) {
+          throw new UserError("--log-density is of points: give --points X.npy");
+        }
+        return super.files();
+      }
+      if (hasMean() || hasScale() || hasMoments()) {
+        throw new UserError("give --points or q, not both: points have no mean and no scale");
+      }
+      return Files.ofPoints(points);
+    }
+
+    public boolean isLogDensity() {
+      return logDensity;
     }
   }
 
@@ -357,7 +425,7 @@ public final class BatchOptions {
                 .formatted(prefix));
       }
       return moments.stream()
-          .map(file -> new Files(prefix, file, ScaleKind.LOG_VARIANCE, file, axis))
+          .map(file -> new Files(prefix, file, ScaleKind.LOG_VARIANCE, file, axis, false))
           .toList();
     }
     if (means.isEmpty()) {
@@ -394,6 +462,6 @@ public final class BatchOptions {
           "is given both as %smean and as %s: if one array holds means and log-variances, as encoders write them, give it as %1$smoments"
               .formatted(prefix, option(prefix, kind)));
     }
-    return new Files(prefix, mean, kind, scale, 0);
+    return new Files(prefix, mean, kind, scale, 0, false);
   }
 }

@@ -32,7 +32,7 @@ public final class BatchReader implements Closeable {
     this.layout = layout;
     mean = layout.isRepeated(true) ? null : Npy.read(files.mean(), Npy::openFloats);
     try {
-      boolean hasOwn = !files.isMoments() && !layout.isRepeated(false);
+      boolean hasOwn = !files.isMoments() && !files.arePoints() && !layout.isRepeated(false);
       scale = hasOwn ? Npy.read(files.scale(), Npy::openFloats) : null;
     } catch (UserError e) {
       close(files.mean(), mean);
@@ -45,9 +45,11 @@ public final class BatchReader implements Closeable {
     Parameters both =
         files.isMoments()
             ? Parameters.halves(files, into -> rows(files.mean(), mean, from, to, into), arena)
-            : new Parameters(
-                rows(files.mean(), mean, from, to, arena),
-                rows(files.scale(), scale, from, to, arena));
+            : files.arePoints()
+                ? Parameters.ofPoints(rows(files.mean(), mean, from, to, arena))
+                : new Parameters(
+                    rows(files.mean(), mean, from, to, arena),
+                    rows(files.scale(), scale, from, to, arena));
     return Batch.of(files, policy, layout, from, both, layout.withRows(to - from), arena);
   }
 

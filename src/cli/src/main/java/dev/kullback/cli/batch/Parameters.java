@@ -10,7 +10,15 @@ import java.util.function.Function;
 /** The arrays of means and scales: those of two files or, of moments, the halves of one along an axis. */
 record Parameters(Npy.Array mean, Npy.Array scale) {
 
+  /** Points stand for their scales, too, which nobody reads. */
+  static Parameters ofPoints(Npy.Array points) {
+    return new Parameters(points, points);
+  }
+
   static Parameters read(BatchOptions.Files files, Arena arena) {
+    if (files.arePoints()) {
+      return ofPoints(Npy.read(files.mean(), f -> Npy.readFloats(f, arena)));
+    }
     return files.isMoments()
         ? halves(files, to -> Npy.read(files.mean(), f -> Npy.readFloats(f, to)), arena)
         : new Parameters(
@@ -35,7 +43,9 @@ record Parameters(Npy.Array mean, Npy.Array scale) {
 
   /** Reads the shape of the scales from a header. */
   static long[] scaleShape(BatchOptions.Files files) {
-    return files.isMoments() ? meanShape(files) : Npy.read(files.scale(), Npy::readShape);
+    return files.isMoments() || files.arePoints()
+        ? meanShape(files)
+        : Npy.read(files.scale(), Npy::readShape);
   }
 
   /** Returns the shape of a half of moments. */

@@ -66,6 +66,7 @@ public sealed class PolicyOptions {
   public final String remedy(BatchOptions.Files q, List<BatchOptions.Files> p) {
     String limits =
         Stream.concat(Stream.of(q), p.stream())
+            .filter(files -> !files.arePoints())
             .map(files -> limit(files.kind()))
             .filter(limit -> !limit.isEmpty())
             .distinct()

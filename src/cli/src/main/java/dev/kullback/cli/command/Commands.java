@@ -84,6 +84,8 @@ public final class Commands {
     all.put("merge", Merge.class);
     all.put("within", Within.class);
     all.put("logsumexp", LogSumExp.class);
+    all.put("density", Density.class);
+    all.put("responsibilities", Responsibilities.class);
     all.put("entropy", Entropy.class);
     all.put("mixture-kl", MixtureDivergence.class);
     all.put("reduce", Reduce.class);

@@ -12,6 +12,7 @@ import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Terminal;
+import dev.kullback.cli.terminal.UserError;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
@@ -30,7 +31,7 @@ abstract class PairCommand implements Callable<Integer> {
   /** The order of an option that help shows before those below. */
   static final int FIRST = BatchOptions.Q.MEAN - 1;
 
-  @Mixin BatchOptions.Q qOptions;
+  @Mixin final BatchOptions.Rows qOptions;
   @Mixin BatchOptions.P pOptions;
   @Mixin ResultOptions result;
   @Mixin final PolicyOptions policyOptions;
@@ -43,6 +44,12 @@ abstract class PairCommand implements Callable<Integer> {
   }
 
   PairCommand(PolicyOptions policyOptions, EngineOptions engineOptions) {
+    this(new BatchOptions.Q(), policyOptions, engineOptions);
+  }
+
+  PairCommand(
+      BatchOptions.Rows qOptions, PolicyOptions policyOptions, EngineOptions engineOptions) {
+    this.qOptions = qOptions;
     this.policyOptions = policyOptions;
     this.engineOptions = engineOptions;
   }
@@ -102,6 +109,9 @@ abstract class PairCommand implements Callable<Integer> {
     Report report = new Report(spec);
     BatchOptions.Files qFiles = qOptions.files();
     List<BatchOptions.Files> pFiles = pFiles();
+    if (qFiles.arePoints() && pFiles.isEmpty()) {
+      throw new UserError("points need Gaussians: give --p-mean and a scale of p");
+    }
     List<Path> inputs = new ArrayList<>(BatchOptions.inputs(qFiles, pFiles));
     inputs.addAll(otherInputs());
     Input.limitStdin(0, inputs);

@@ -1,6 +1,7 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.Divergence;
+import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.RowBlocks;
@@ -65,9 +66,8 @@ final class Pairwise extends PairCommand {
     report.start();
     Stats stats;
     try (Progress progress = progress(q.size())) {
-      long blockBytes = Math.min(MAX_BLOCK_BYTES, Runtime.getRuntime().maxMemory() / 8);
-      int blockRows = blockRows(q, p, engineOptions.threads(), blockBytes);
-      stats = compute(engine, new RowBlocks(q, p, blockRows, progress), npy, image);
+      int blockRows = blockRows(q, p, engineOptions.threads());
+      stats = compute(new RowBlocks(q, p, blockRows, progress), npy, image, engine::pairwise);
     }
     if (png != null && image != null) {
       String columns = p == q ? "p = q" : label("p", p);
@@ -91,8 +91,13 @@ final class Pairwise extends PairCommand {
     return name + ": " + batch.files().mean().getFileName();
   }
 
+  /** Computes a block of the matrix. */
+  interface Block {
+    void compute(Gaussians rows, Gaussians columns, MemorySegment out);
+  }
+
   /** Computes the matrix, which may be larger than the memory, block by block in a buffer that is appended to the file. */
-  static Stats compute(KlEngine engine, RowBlocks blocks, OutputFile npy, @Nullable Heatmap image) {
+  static Stats compute(RowBlocks blocks, OutputFile npy, @Nullable Heatmap image, Block work) {
     int size = blocks.q().size();
     int columns = blocks.p().size();
     ValueLayout element = Batch.element(blocks.q(), blocks.p());
@@ -107,7 +112,7 @@ final class Pairwise extends PairCommand {
       MemorySegment buffer = arena.allocate(blocks.rows() * rowBytes, 64);
       blocks.forEach((first, rows, p) -> {
         MemorySegment block = buffer.asSlice(0, rows.size() * rowBytes);
-        engine.pairwise(rows, p, block);
+        work.compute(rows, p, block);
         stats.add(block, isDouble);
         if (image != null) {
           image.add(first, block, isDouble);
@@ -116,6 +121,12 @@ final class Pairwise extends PairCommand {
       });
     }
     return stats;
+  }
+
+  /** Returns how many rows of q make a block of usual size. */
+  static int blockRows(Batch q, Batch p, int threads) {
+    return blockRows(
+        q, p, threads, Math.min(MAX_BLOCK_BYTES, Runtime.getRuntime().maxMemory() / 8));
   }
 
   /** Returns how many rows of q make a block. */

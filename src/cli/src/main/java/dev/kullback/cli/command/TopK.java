@@ -9,6 +9,7 @@ import dev.kullback.Query;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.batch.References;
 import dev.kullback.cli.batch.RowBlocks;
 import dev.kullback.cli.batch.Shard;
@@ -38,6 +39,8 @@ import picocli.CommandLine.Option;
     customSynopsis = {
       "kullback topk -k K --mean Q.npy --std S.npy [--p-mean P.npy... --p-std T.npy...]",
       "                     --indices I.npy -o V.npy [...]",
+      "kullback topk -k K --points X.npy [--log-density] --p-mean P.npy --p-std T.npy",
+      "                     --indices I.npy -o V.npy [...]",
     },
     sortOptions = false,
     footer = {
@@ -49,6 +52,17 @@ import picocli.CommandLine.Option;
           + " --indices I2.npy -o V2.npy",
     })
 final class TopK extends PairCommand {
+  private final PointOptions points;
+
+  TopK() {
+    this(new BatchOptions.QOrPoints(), new EngineOptions.WithDivergence());
+  }
+
+  private TopK(BatchOptions.QOrPoints rows, EngineOptions engineOptions) {
+    super(rows, new PolicyOptions.WithDeterministic(), engineOptions);
+    points = new PointOptions(rows, engineOptions);
+  }
+
   @Option(
       names = "-k",
       order = FIRST,
@@ -108,6 +122,13 @@ final class TopK extends PairCommand {
   @Override
   List<BatchOptions.Files> pFiles() {
     List<BatchOptions.Files> files = pOptions.files();
+    points.check(reverse);
+    if (points.areGiven()
+        && ((BatchOptions.QOrPoints) qOptions).isLogDensity()
+        && (exact || pFirst != null || files.size() > 1)) {
+      throw new UserError(
+          "--log-density ranks by rounded values: leave out --exact, --p-first and further files of p");
+    }
     if (pFirst != null && pFirst < 0) {
       throw new UserError("--p-first is " + pFirst + ": give the index of p's first row, from 0");
     }
@@ -143,6 +164,7 @@ final class TopK extends PairCommand {
             ? Batch.load(inputs.q(), inputs.policy(), shard, inputs.arena())
             : shard.isWhole() ? all : all.part(shard);
     describe(report, engine, q, p.size());
+    points.describe(report);
     report.start();
     NeighborOutput out;
     try (Progress progress = progress((long) q.size() * p.files().size())) {
@@ -156,11 +178,7 @@ final class TopK extends PairCommand {
     String what =
         "smallest %s%s: %d x %d of %d"
             .formatted(
-                reverse ? engineOptions.formula("p_j", "q_i") : engineOptions.formula("q_i", "p_j"),
-                excludeSelf ? ", j != i" : "",
-                q.size(),
-                k,
-                p.size());
+                points.formula(reverse), excludeSelf ? ", j != i" : "", q.size(), k, p.size());
     report.put("k", k).put("exclude_self", excludeSelf).put("reverse", reverse);
     report.put("exact", exact).put("shard", shard).put("first_row", q.first());
     report.put("p_first", p.first()[0]);
@@ -261,7 +279,7 @@ final class TopK extends PairCommand {
   }
 
   private Query query(int own, int first, @Nullable Neighbors earlier) {
-    Query query = Query.nearest(wanted());
+    Query query = points.of(Query.nearest(wanted()));
     query = reverse ? query.reverse() : query;
     if (!exact) {
       return query;

@@ -4,6 +4,8 @@ import dev.kullback.KlEngine;
 import dev.kullback.Neighbors;
 import dev.kullback.Query;
 import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.batch.RowBlocks;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.output.OutputFile;
@@ -32,6 +34,8 @@ import picocli.CommandLine.TypeConversionException;
     customSynopsis = {
       "kullback within --radius R --mean Q.npy --std S.npy [--p-mean P.npy --p-std T.npy]",
       "                       (--indices I.npy -o V.npy | -o OUT.npz) [...]",
+      "kullback within --radius R --points X.npy [--log-density] --p-mean P.npy --p-std T.npy",
+      "                       (--indices I.npy -o V.npy | -o OUT.npz) [...]",
     },
     sortOptions = false,
     footer = {
@@ -39,8 +43,20 @@ import picocli.CommandLine.TypeConversionException;
       "Examples:",
       "  kullback within --radius 0.5 --mean Q.npy --std S.npy --indices I.npy -o V.npy",
       "  kullback within --radius 0.5 --mean Q.npy --std S.npy -o near.npz",
+      "  kullback within --radius 9.21 --points X.npy --p-mean P.npy --p-cov C.npy -o gated.npz",
     })
 final class Within extends PairCommand {
+  private final PointOptions points;
+
+  Within() {
+    this(new BatchOptions.QOrPoints(), new EngineOptions.WithDivergence());
+  }
+
+  private Within(BatchOptions.QOrPoints rows, EngineOptions engineOptions) {
+    super(rows, new PolicyOptions.WithDeterministic(), engineOptions);
+    points = new PointOptions(rows, engineOptions);
+  }
+
   @Option(
       names = "--radius",
       order = FIRST,
@@ -86,6 +102,7 @@ final class Within extends PairCommand {
 
   @Override
   Map.@Nullable Entry<String, Path> secondOutput() {
+    points.check(reverse);
     boolean npz = format().equals("npz");
     if (npz && indices != null) {
       throw new UserError(result.output, "holds the indices, too: leave out --indices");
@@ -103,6 +120,7 @@ final class Within extends PairCommand {
     Batch q = inputs.loadQ();
     Batch p = inputs.loadP(q);
     describe(report, engine, q, p.size());
+    points.describe(report);
     // Twice, as the engine gathers what its threads have found.
     int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads(), 2L * p.size());
     report.start();
@@ -114,9 +132,7 @@ final class Within extends PairCommand {
       String what =
           "%s <= %s: %d of %d x %d"
               .formatted(
-                  reverse
-                      ? engineOptions.formula("p_j", "q_i")
-                      : engineOptions.formula("q_i", "p_j"),
+                  points.formula(reverse),
                   Text.number(radius),
                   out.stats().count(),
                   q.size(),
@@ -127,7 +143,7 @@ final class Within extends PairCommand {
   }
 
   void find(KlEngine engine, RowBlocks blocks, SparseOutput out) {
-    Query within = Query.within(radius);
+    Query within = points.of(Query.within(radius));
     Query query = reverse ? within.reverse() : within;
     blocks.forEach((_, rows, p) -> {
       Neighbors found = engine.search(rows, p, query);

@@ -59,7 +59,7 @@ class PairwiseTest {
         try (OutputFile npy = new OutputFile(output);
             Progress progress = new Progress(new PrintStream(err), n)) {
           int rows = Pairwise.blockRows(q, q, 1, 4L * n * blockRows);
-          Pairwise.compute(engine, new RowBlocks(q, q, rows, progress), npy, image);
+          Pairwise.compute(new RowBlocks(q, q, rows, progress), npy, image, engine::pairwise);
           npy.commit();
         }
         byte[] bytes = Files.readAllBytes(output);
@@ -95,7 +95,7 @@ class PairwiseTest {
     try (KlEngine engine = KlEngine.builder().build();
         Progress progress = new Progress(new PrintStream(OutputStream.nullOutputStream()), N)) {
       int rows = Pairwise.blockRows(q, p, 1, 4L * N * blockRows);
-      Pairwise.compute(engine, new RowBlocks(q, p, rows, progress), npy, null);
+      Pairwise.compute(new RowBlocks(q, p, rows, progress), npy, null, engine::pairwise);
     }
   }
 
