@@ -83,6 +83,20 @@ public final class Query {
     return new Query(options.rankedByDensity());
   }
 
+  /**
+   * {@return a query of {@linkplain DiagonalGaussians#ofPoints(float[], int) points} in an engine for all references of at least this density, {@code ln p_j(x_i) ≥
+   * logDensity}} It is {@link #within} {@code −logDensity} {@link #byLogDensity}, which may be below 0.
+   *
+   * @param logDensity the least log-density, in nats
+   * @throws IllegalArgumentException if it is NaN
+   */
+  public static Query denserThan(double logDensity) {
+    if (Double.isNaN(logDensity)) {
+      throw new IllegalArgumentException("logDensity must be a number, is NaN");
+    }
+    return new Query(SearchOptions.within(0 - logDensity).rankedByDensity());
+  }
+
   /** {@return a query by the reverse divergence, {@code KL(p_j ‖ q_i)}; a second time changes nothing} */
   public Query reverse() {
     return new Query(options.reversed());

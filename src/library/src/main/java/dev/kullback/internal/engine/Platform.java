@@ -3,6 +3,8 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaLibrary;
+import dev.kullback.internal.formula.Density;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Readiness;
@@ -349,17 +351,18 @@ public final class Platform {
         : RangeCheck.PLAIN;
   }
 
-  /** Makes what every call of KL reads of a batch. */
+  /** Makes what every call of KL reads of a batch, or of points what calls with diagonal Gaussians do. */
   public static void prepare(Batch batch) {
     batch.markUsed(); // so that calls look for what is kept
     if (!mayHaveVectors()) {
-      if (batch instanceof DiagonalBatch diagonal) {
+      if (batch instanceof DiagonalBatch diagonal && !batch.arePoints()) {
         diagonal.precisions();
       }
-    } else if (!batch.isSingular()) {
-      KernelTable row = KernelTable.of(Choice.VECTOR, Kl.FORWARD, batch, batch);
+    } else if (!batch.isSingular() || batch.arePoints()) {
+      Formula formula = batch.arePoints() ? Density.LOG_DENSITY : Kl.FORWARD;
+      KernelTable row = KernelTable.of(Choice.VECTOR, formula, batch, batch);
       boolean isReady = row.groups.length > 0 && READY.test(row.packing());
-      ((Operands<?>) row.operands(Kl.FORWARD)).prepare(batch, isReady);
+      ((Operands<?>) row.operands(formula)).prepare(batch, isReady);
     }
   }
 }

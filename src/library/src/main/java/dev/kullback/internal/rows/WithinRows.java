@@ -31,11 +31,11 @@ public final class WithinRows extends RowSearch {
     super.set(q, p, options, shift, look);
     radius = options.radius() - shift;
     limit = Math.nextUp(radius / (1 - error));
-    certain = certain(radius, error);
+    certain = radius < 0 ? 0 : certain(radius, error);
   }
 
   private static double certain(double radius, double error) {
-    double x = Math.max(radius, 0) / (1 + error);
+    double x = radius / (1 + error);
     while (Ranking.atMost(x, error) > radius) {
       x = Math.nextDown(x);
     }
