@@ -325,9 +325,7 @@ public final class KlEngine implements AutoCloseable {
    * @return a new array, row-major {@code [N, M]}
    */
   public float[] logDensity(Gaussians points, Gaussians p) {
-    float[] out = new float[pointsLength(points, p)];
-    engine.ofPoints(Density.LOG_DENSITY).into(out).pairwise(batch(points), batch(p));
-    return out;
+    return logDensity(points, p, new float[pointsLength(points, p)]);
   }
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #logDensity(Gaussians, Gaussians)}} */
@@ -360,9 +358,7 @@ public final class KlEngine implements AutoCloseable {
    * @return a new array, row-major {@code [N, M]}
    */
   public float[] mahalanobis(Gaussians points, Gaussians p) {
-    float[] out = new float[pointsLength(points, p)];
-    engine.ofPoints(Density.MAHALANOBIS).into(out).pairwise(batch(points), batch(p));
-    return out;
+    return mahalanobis(points, p, new float[pointsLength(points, p)]);
   }
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #mahalanobis(Gaussians, Gaussians)}} */

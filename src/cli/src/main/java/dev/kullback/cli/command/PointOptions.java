@@ -12,6 +12,10 @@ record PointOptions(BatchOptions.QOrPoints rows, EngineOptions engine) {
     return rows.files().arePoints();
   }
 
+  boolean areByDensity() {
+    return areGiven() && rows.isLogDensity();
+  }
+
   /** Throws where options of Gaussians are given with points. */
   void check(boolean reverse) {
     if (!areGiven()) {
@@ -26,7 +30,7 @@ record PointOptions(BatchOptions.QOrPoints rows, EngineOptions engine) {
   }
 
   Query of(Query query) {
-    return rows.isLogDensity() ? query.byLogDensity() : query;
+    return areByDensity() ? query.byLogDensity() : query;
   }
 
   /** Returns what is computed of a row and a column as summaries write it. */

@@ -123,9 +123,7 @@ final class TopK extends PairCommand {
   List<BatchOptions.Files> pFiles() {
     List<BatchOptions.Files> files = pOptions.files();
     points.check(reverse);
-    if (points.areGiven()
-        && ((BatchOptions.QOrPoints) qOptions).isLogDensity()
-        && (exact || pFirst != null || files.size() > 1)) {
+    if (points.areByDensity() && (exact || pFirst != null || files.size() > 1)) {
       throw new UserError(
           "--log-density ranks by rounded values: leave out --exact, --p-first and further files of p");
     }
