@@ -339,6 +339,33 @@ class PointsTest {
     }
   }
 
+  /** As many that a band has fewer rows, and blocks of columns end within a mixture. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void likelihoodsOfManyMixtures(Backend backend) {
+    int n = 19;
+    int m = 9001;
+    Batch p = Batch.random(true, m, 2, 0, new Random(1));
+    int[] offsets = IntStream.rangeClosed(0, 4500).map(k -> k == 4500 ? m : 2 * k).toArray();
+    double[] weights = new double[m];
+    Arrays.fill(weights, 0.5);
+    Mixtures mixtures = Mixtures.unnormalized(p.gaussians(), weights, offsets);
+    Gaussians points = DiagonalGaussians.ofPoints(means(n, 2, 3), 2);
+    try (KlEngine engine = Engines.on(backend, 2)) {
+      double[] out = engine.logLikelihood(points, mixtures);
+      double[] logs = engine.logDensity(points, mixtures.components(), new double[n * m]);
+      for (int i = 0; i < n; i++) {
+        for (int k = 0; k < 4500; k++) {
+          double sum = 0;
+          for (int j = offsets[k]; j < offsets[k + 1]; j++) {
+            sum += 0.5 * Math.exp(logs[i * m + j]);
+          }
+          assertThat(out[i * 4500 + k]).isCloseTo(Math.log(sum), within(1e-11));
+        }
+      }
+    }
+  }
+
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void searchesAreByMahalanobisOrByDensity(Backend backend) {

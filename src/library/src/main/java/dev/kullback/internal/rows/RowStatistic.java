@@ -1,5 +1,6 @@
 package dev.kullback.internal.rows;
 
+import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import java.util.Arrays;
@@ -28,6 +29,9 @@ public final class RowStatistic extends RowReduction {
       return operation;
     }
   }
+
+  /** Numbers of a band, 4 MiB; a band has 8 rows at least. */
+  private static final int MOST_NUMBERS = 1 << 18;
 
   private static final double[] NONE = {};
   private static final int[] WHOLE = {0, 0};
@@ -72,6 +76,12 @@ public final class RowStatistic extends RowReduction {
     if (partial.length > KeySort.MOST_KEPT) {
       partial = NONE;
     }
+  }
+
+  @Override
+  public int bandRows() {
+    int rows = Math.clamp(MOST_NUMBERS / parts, BlockKernel.ROW_PANEL, BAND_ROWS);
+    return rows - rows % BlockKernel.ROW_PANEL;
   }
 
   @Override
