@@ -84,10 +84,10 @@ public final class Query {
   }
 
   /**
-   * {@return a query of {@linkplain DiagonalGaussians#ofPoints(float[], int) points} in an engine for all references of at least this density, {@code ln p_j(x_i) ≥
-   * logDensity}} It is {@link #within} {@code −logDensity} {@link #byLogDensity}, which may be below 0.
+   * {@return a query of {@linkplain DiagonalGaussians#ofPoints(float[], int) points} in an engine for all references of at least this density, {@code ln
+   * p_j(x_i) ≥ logDensity}} They are found by ascending id, with negative log-densities as values, as of {@link #byLogDensity}.
    *
-   * @param logDensity the least log-density, in nats
+   * @param logDensity the least log-density, in nats; −∞ finds all
    * @throws IllegalArgumentException if it is NaN
    */
   public static Query denserThan(double logDensity) {

@@ -304,7 +304,8 @@ public final class BatchOptions {
         arity = SOME,
         hideParamSyntax = true,
         paramLabel = "P.npy",
-        description = "Means of p, [M,D]. Without --p-... options p is q, but not in aligned.")
+        description =
+            "Means of p, [M,D]. Without --p-... options p is q, but not in aligned, nor with points.")
     List<Path> means = List.of();
 
     @Option(

@@ -13,7 +13,7 @@ record PointOptions(BatchOptions.QOrPoints rows, EngineOptions engine) {
   }
 
   boolean areByDensity() {
-    return areGiven() && rows.isLogDensity();
+    return rows.isLogDensity(); // which is refused where no points are given
   }
 
   /** Throws where options of Gaussians are given with points. */

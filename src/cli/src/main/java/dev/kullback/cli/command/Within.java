@@ -62,8 +62,8 @@ final class Within extends PairCommand {
       order = FIRST,
       paramLabel = "R",
       required = true,
-      converter = Radius.class,
-      description = "In nats, >= 0; 0 finds equal Gaussians, inf all.")
+      converter = Bound.class,
+      description = "In nats, >= 0, with --log-density any; 0 finds equal Gaussians, inf all.")
   double radius;
 
   @Option(
@@ -79,20 +79,37 @@ final class Within extends PairCommand {
       description = "Those with KL(p_j || q_i) <= R instead.")
   boolean reverse;
 
+  /** Of divergences and distances. */
   static final class Radius implements ITypeConverter<Double> {
     @Override
     public Double convert(String text) {
+      double radius = new Bound().convert(text);
+      if (radius < 0) {
+        throw new TypeConversionException(error(text));
+      }
+      return radius;
+    }
+  }
+
+  /** Of negative log-densities, too. */
+  static final class Bound implements ITypeConverter<Double> {
+    @Override
+    public Double convert(String text) {
       try {
-        double radius =
+        double bound =
             text.equalsIgnoreCase("inf") ? Double.POSITIVE_INFINITY : Double.parseDouble(text);
-        if (radius >= 0) {
-          return radius;
+        if (!Double.isNaN(bound)) {
+          return bound;
         }
       } catch (NumberFormatException e) {
         // told below
       }
-      throw new TypeConversionException("'" + text + "' is not a radius: give one >= 0, or inf");
+      throw new TypeConversionException(error(text));
     }
+  }
+
+  private static String error(String text) {
+    return "'" + text + "' is not a radius: give one >= 0, or inf";
   }
 
   @Override
@@ -103,6 +120,9 @@ final class Within extends PairCommand {
   @Override
   Map.@Nullable Entry<String, Path> secondOutput() {
     points.check(reverse);
+    if (radius < 0 && !points.areByDensity()) {
+      throw new UserError("'--radius': " + error(Text.number(radius)));
+    }
     boolean npz = format().equals("npz");
     if (npz && indices != null) {
       throw new UserError(result.output, "holds the indices, too: leave out --indices");
@@ -143,7 +163,7 @@ final class Within extends PairCommand {
   }
 
   void find(KlEngine engine, RowBlocks blocks, SparseOutput out) {
-    Query within = points.of(Query.within(radius));
+    Query within = points.areByDensity() ? Query.denserThan(-radius) : Query.within(radius);
     Query query = reverse ? within.reverse() : within;
     blocks.forEach((_, rows, p) -> {
       Neighbors found = engine.search(rows, p, query);

@@ -147,6 +147,16 @@ class PointsTest extends CommandFixture {
     assertThat(Arrays.stream(values(read("v.npy", expected))).allMatch(x -> x <= radius)).isTrue();
   }
 
+  @Test
+  void withinByDensity() throws IOException {
+    for (double radius : new double[] {20, -1000, 12.5}) {
+      long expected =
+          IntStream.range(0, N * M).filter(at -> -logDensity(at / M, at % M) <= radius).count();
+      succeed("within --log-density --radius " + radius + X + P + "--indices i.npy -o v.npy");
+      assertThat(values(read("v.npy", expected))).hasSize((int) expected);
+    }
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -177,6 +187,7 @@ class PointsTest extends CommandFixture {
         "topk -k 1 X P --log-density --exact --indices i.npy -o o.npy | leave out --exact",
         "topk -k 1 --log-density --mean q.npy --std s.npy P --indices i.npy -o o.npy | give --points X.npy",
         "within --radius 1 X --indices i.npy -o o.npy | points need Gaussians",
+        "within --radius -1 X P --indices i.npy -o o.npy | -1' is not a radius: give one >= 0, or inf",
         "density --points q.npy --p-mean x3.npy --p-std x3.npy -o o.npy | x3.npy: has dimension 3, but",
         "density --points nan.npy P -o o.npy | nan.npy: row 1, column 2: point is NaN: repair or drop the row (counted from 0)",
       })
