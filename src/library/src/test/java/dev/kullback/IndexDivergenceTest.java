@@ -251,8 +251,8 @@ class IndexDivergenceTest {
                 Query.within(radius),
                 Query.within(radius).reverse())) {
           IndexNeighbors found = index.search(many, query);
-          for (int from = 0; from < 70; from += 16) {
-            int to = Math.min(70, from + 16);
+          for (int from = 0; from < 70; from += 14) {
+            int to = Math.min(70, from + 14);
             IndexNeighbors few = index.search(many.slice(from, to), query);
             for (int i = from; i < to; i++) {
               assertThat(row(found, found, i))

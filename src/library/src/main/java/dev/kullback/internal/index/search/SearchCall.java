@@ -113,9 +113,11 @@ final class SearchCall implements Job.Task<Searcher> {
       terms += part.segment().panels() * part.segment().panelTerms();
     }
     panels = all;
-    boolean mayBeMany = this.candidates == null && values == Integer.MAX_VALUE;
-    areMany = mayBeMany && n >= Searcher.MANY && !queries.isDouble();
-    boolean areByKernels = areMany || (mayBeMany && hasNoBounds(snapshot));
+    LiveSegment[] parts = snapshot.segments(); // of one divergence
+    boolean mayBeByKernels =
+        parts.length > 0 && this.candidates == null && values == Integer.MAX_VALUE;
+    areMany = mayBeByKernels && !queries.isDouble() && Searcher.areMany(n, parts[0].segment());
+    boolean areByKernels = areMany || (mayBeByKernels && Searcher.hasNoBounds(parts[0].segment()));
     unit = areByKernels ? Searcher.PANEL : 1;
     int most = areByKernels ? Searcher.MOST_OF_KERNELS : Searcher.MOST_QUERIES;
     int size = areMany ? most : Math.clamp(Math.ceilDiv(n, threads), 1, most);
@@ -133,11 +135,6 @@ final class SearchCall implements Job.Task<Searcher> {
     shared = new Group[chunks == 1 ? 0 : groups];
     found = new Found[n];
     Arrays.setAll(found, i -> new Found());
-  }
-
-  private static boolean hasNoBounds(Snapshot snapshot) {
-    LiveSegment[] parts = snapshot.segments(); // of one divergence
-    return parts.length > 0 && Searcher.hasNoBounds(parts[0].segment());
   }
 
   /** Returns the ids that each query is searched among, if the options name so few that reading them takes less time than a scan. */
