@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
@@ -21,6 +22,7 @@ import java.lang.foreign.ValueLayout;
 import java.math.BigDecimal;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import java.util.function.IntFunction;
 import java.util.function.IntToDoubleFunction;
@@ -322,6 +324,7 @@ class PointsTest {
             single += floats[i * m + j];
             sum = sum.add(new BigDecimal(doubles[i * m + j]));
             assertThat(doubles[i * m + j]).isBetween(0.0, 1.0);
+            assertThat(floats[i * m + j]).isEqualTo((float) doubles[i * m + j]);
           }
           assertThat(single).isCloseTo(1, within(4 * (double) Math.ulp(1f)));
           assertThat(sum.subtract(BigDecimal.ONE).abs().doubleValue())
@@ -336,6 +339,50 @@ class PointsTest {
           assertThat(out.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * k)).isEqualTo(floats[k]);
         }
       }
+    }
+  }
+
+  /** Results of float are of log-densities that are not rounded to float: e/(1 + e), and one of two that float has as −∞. */
+  @Test
+  void responsibilitiesAreRoundedLast() {
+    try (KlEngine engine = KlEngine.builder().build()) {
+      Mixtures far =
+          Mixtures.of(
+              DiagonalGaussians.ofStd(new double[] {0, 1e-4}, new double[] {1, 1}, 1),
+              new double[] {0.5, 0.5});
+      Gaussians point = DiagonalGaussians.ofPoints(new double[] {1e4}, 1);
+      assertThat(engine.responsibilities(point, far)[1]).isCloseTo(0.7310586f, within(1e-6f));
+      Mixtures narrow =
+          Mixtures.of(
+              DiagonalGaussians.ofStd(new float[] {0, 0.5f}, new float[] {1e-20f, 1e-20f}, 1),
+              new double[] {0.5, 0.5});
+      Gaussians one = DiagonalGaussians.ofPoints(new float[] {1}, 1);
+      assertThat(engine.responsibilities(one, narrow)).containsExactly(0, 1);
+    }
+  }
+
+  /** The likelihood is of what has a weight, and a narrow component without one takes nothing of its accuracy; mpmath. */
+  @Test
+  void aNarrowComponentCostsNoAccuracy() {
+    double[] mean = {0, 316.1, -316.1, 1};
+    double[] l = {1e-100, 1, 1, 1};
+    Mixtures mixture =
+        Mixtures.of(FullGaussians.ofScaleTril(mean, l, 1), new double[] {0, 1, 0, 0});
+    Gaussians point = DiagonalGaussians.ofPoints(new double[] {316.03}, 1);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      assertThat(engine.logLikelihood(point, mixture)[0])
+          .isCloseTo(-0.9213885332046762, within(1e-12));
+    }
+  }
+
+  @Test
+  void pointsHaveNoVectors() {
+    DiagonalGaussians points = DiagonalGaussians.ofPoints(new float[] {1, 2}, 2);
+    for (Runnable call :
+        List.<Runnable>of(points::toInnerProducts, points::toInnerProductQueries)) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(call::run)
+          .withMessageStartingWith("the Gaussians are points, which have no divergence");
     }
   }
 
@@ -586,11 +633,13 @@ class PointsTest {
     DiagonalGaussians points = DiagonalGaussians.ofPoints(new float[] {0, 1, 3}, 3);
     try (KlEngine engine = KlEngine.builder().build()) {
       assertThatThrownBy(() -> engine.logDensity(p, p))
-          .hasMessage("points have variances; make points by DiagonalGaussians.ofPoints");
+          .hasMessageStartingWith(
+              "points have variances; make points by DiagonalGaussians.ofPoints, and");
       assertThatThrownBy(() -> engine.mahalanobis(points, p))
           .hasMessage("points has dimension 3 but p has 2; they must be equal");
       assertThatThrownBy(() -> engine.search(p, p, Query.nearest(1).byLogDensity()))
-          .hasMessage("points have variances; make points by DiagonalGaussians.ofPoints");
+          .hasMessageStartingWith(
+              "points have variances; make points by DiagonalGaussians.ofPoints, and");
       Gaussians two = DiagonalGaussians.ofPoints(new float[2], 2);
       assertThatThrownBy(() -> engine.search(two, p, Query.nearest(1).reverse()))
           .hasMessage("points have no density to search in: Query.reverse is for Gaussians");

@@ -109,7 +109,7 @@ final class Within extends PairCommand {
   }
 
   private static String error(String text) {
-    return "'" + text + "' is not a radius: give one >= 0, or inf";
+    return "'" + text + "' is not a radius: give one >= 0, or inf; with --log-density any number";
   }
 
   @Override

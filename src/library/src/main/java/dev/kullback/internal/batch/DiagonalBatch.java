@@ -403,6 +403,9 @@ public final class DiagonalBatch extends Batch {
    * queries, or b of references.
    */
   public float[] toInnerProducts(boolean ofQueries) {
+    if (arePoints()) {
+      checkDefinite("the Gaussians");
+    }
     int d = dimension();
     int width = 2 * d + 1;
     float[] vectors = new float[size() * width];

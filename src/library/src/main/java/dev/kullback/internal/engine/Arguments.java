@@ -69,7 +69,9 @@ public final class Arguments {
   private static void checkSome(Batch batch, String role) {
     if (batch.size() == 0) {
       throw new IllegalArgumentException(
-          role + " has no Gaussians; only a KlIndex takes an empty batch");
+          batch.arePoints()
+              ? role + " has no points; give one at least"
+              : role + " has no Gaussians; only a KlIndex takes an empty batch");
     }
   }
 
@@ -81,7 +83,8 @@ public final class Arguments {
     }
     if (isOfPoints && !batch.arePoints()) {
       throw new IllegalArgumentException(
-          role + " have variances; make points by DiagonalGaussians.ofPoints");
+          role
+              + " have variances; make points by DiagonalGaussians.ofPoints, and give them first, the Gaussians after them");
     }
   }
 

@@ -5,6 +5,7 @@ import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
+import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.observe.CallEvent;
@@ -28,6 +29,9 @@ import org.jspecify.annotations.Nullable;
  * {@link Engine} takes one for a call, which gives it back.
  */
 public final class Workspace extends Worker {
+  /** Log-densities that a thread keeps of some rows, 2 MiB, or of eight rows that are longer. */
+  private static final int MOST_OF_ROWS = 1 << 18;
+
   /** Destination of the results of the call that it leads, and its reductions. */
   final Results results = new Results();
 
@@ -205,16 +209,23 @@ public final class Workspace extends Worker {
     reduce("logLikelihood", q, p, statistic);
   }
 
-  /** Computes the matrix of log-densities, and makes of each row what each component of a mixture has of it. */
+  /** Computes rows of log-densities, in double whatever the results are, and makes of each what each component of a mixture has of it. */
   public void responsibilities(Batch q, Batch p, double[] weights, int[] offsets) {
     try {
-      matrix.run(q, p, false);
+      KernelTable row = kernels.choose(q, p);
+      Operands<?> operands = kernels.pack(row, q, p);
       int n = q.size();
-      int step = Checkpoint.taskRows(Checkpoint.ofPlain(p.size()), BlockKernel.ROW_PANEL);
+      int panels = Math.clamp(MOST_OF_ROWS / p.size() / BlockKernel.ROW_PANEL, 1, 8);
+      int step = panels * BlockKernel.ROW_PANEL;
       if (isAlone(Math.ceilDiv(n, step))) {
-        normalize(0, n, weights, offsets, results);
+        for (int i = 0; i < n; i += step) {
+          normalize(row, operands, i, Math.min(n, i + step), weights, offsets, results);
+        }
       } else {
-        share(n, step, (from, to, w) -> w.normalize(from, to, weights, offsets, results));
+        share(
+            n,
+            step,
+            (from, to, w) -> w.normalize(row, operands, from, to, weights, offsets, results));
       }
       results.settle();
       succeeded = true;
@@ -225,14 +236,26 @@ public final class Workspace extends Worker {
     }
   }
 
-  private void normalize(int from, int to, double[] weights, int[] offsets, Results out) {
+  private void normalize(
+      KernelTable row,
+      Operands<?> operands,
+      int from,
+      int to,
+      double[] weights,
+      int[] offsets,
+      Results out) {
     int m = weights.length;
+    target.useBlock(true, Math.multiplyExact(to - from, m), from, 0, m);
+    for (int column = 0; column < m; column += RowReduction.BLOCK_COLUMNS) {
+      checkInterrupt();
+      int end = Math.min(m - column, RowReduction.BLOCK_COLUMNS) + column;
+      kernels.of(row).block(operands, from, to, column, end, target);
+    }
+    double[] rows = target.block();
     for (int i = from; i < to; i++) {
       pass(Checkpoint.ofPlain(m));
-      double[] row = target.row(m);
-      out.read((long) i * m, m, row);
-      Responsibilities.normalize(row, weights, offsets);
-      out.write((long) i * m, m, row);
+      Responsibilities.normalize(rows, (i - from) * m, weights, offsets);
+      out.write((long) i * m, m, rows, (i - from) * m);
     }
   }
 

@@ -60,13 +60,7 @@ public final class BlockTarget {
     return block64;
   }
 
-  /** Returns memory of its own for n doubles. */
-  public double[] row(int n) {
-    useBlock(true, n, 0, 0, n);
-    return block64;
-  }
-
-  /** Drops the caller's arrays, and memory for a row that is larger than any block. */
+  /** Drops the caller's arrays, and memory for rows that are longer than those of any block. */
   public void clear() {
     if (block64.length > MOST_KEPT) {
       block64 = NO_DOUBLES;

@@ -63,31 +63,17 @@ public final class Results {
     }
   }
 
-  /** Reads n elements from an index on. */
-  public void read(long at, int n, double[] to) {
+  /** Stores n elements of an array, from {@code first} on, at an index and behind it. */
+  public void write(long at, int n, double[] from, int first) {
     if (toSegment && wide) {
-      MemorySegment.copy(segment, ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * at, to, 0, n);
-      return;
-    }
-    for (int k = 0; k < n; k++) {
-      to[k] =
-          toSegment
-              ? segment.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * (at + k))
-              : wide ? doubles[(int) at + k] : floats[(int) at + k];
-    }
-  }
-
-  /** Stores n elements from an index on. */
-  public void write(long at, int n, double[] from) {
-    if (toSegment && wide) {
-      MemorySegment.copy(from, 0, segment, ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * at, n);
+      MemorySegment.copy(from, first, segment, ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * at, n);
       return;
     }
     for (int k = 0; k < n; k++) {
       if (toSegment) {
-        segment.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * (at + k), (float) from[k]);
+        segment.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * (at + k), (float) from[first + k]);
       } else {
-        put((int) at + k, from[k]);
+        put((int) at + k, from[first + k]);
       }
     }
   }

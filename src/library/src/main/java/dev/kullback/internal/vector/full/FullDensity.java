@@ -74,6 +74,11 @@ final class FullDensity {
       if (density.isSigned()) { // the value is own − ½R, and its error relative to ½R + |log| + D
         tolerance[j] = -tolerance[j];
         noise[j] += tolerance[j] * (Math.abs(log) + d + own);
+      } else if (density
+          == Density
+              .EXCESS) { // the error is relative to the same, of which a narrow p makes the value a
+        // multiple
+        noise[j] += tolerance[j] * Math.max(0, own - Math.abs(log) - d);
       }
     }
     return new FullColumns(
