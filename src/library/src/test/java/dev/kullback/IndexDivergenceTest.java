@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import dev.kullback.testing.Batch;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.ref.WeakReference;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -264,6 +265,28 @@ class IndexDivergenceTest {
         }
       }
     }
+  }
+
+  /** Whatever kernels a search has used: those of references of float and of double are others. */
+  @ParameterizedTest
+  @FieldSource("ALL")
+  void queriesAreForgotten(Divergence divergence) throws InterruptedException {
+    try (KlIndex index = KlIndex.builder(D).divergence(divergence).threads(2).build()) {
+      new Model(parts(Data.ORDINARY, 7)).fill(index);
+      WeakReference<Object> asked = ask(index);
+      for (int k = 0; k < 100 && asked.get() != null; k++) {
+        System.gc();
+        Thread.sleep(10);
+      }
+      assertThat(asked.get()).isNull();
+    }
+  }
+
+  /** In a method of its own, so that no local variable keeps them. */
+  private static WeakReference<Object> ask(KlIndex index) {
+    Gaussians many = batch(Data.ORDINARY, Batch.Kind.STD, false, 300, new Random(8)).gaussians();
+    index.nearest(many, 3);
+    return new WeakReference<>(KlEngine.batch(many));
   }
 
   /** Through commits, another opening, readers, refreshing and snapshots, with several threads. */

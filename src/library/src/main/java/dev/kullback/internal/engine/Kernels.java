@@ -233,7 +233,12 @@ public final class Kernels {
         backend == Choice.VECTOR && Platform.mayHaveVectors(user != null) ? backend : Choice.SCALAR;
     Batch a = exchanged ? p : q;
     Batch b = exchanged ? q : p;
-    ofMatrix = pack(choose(choice, a, b), a, b);
+    KernelTable last = row;
+    KernelTable next = choose(choice, a, b);
+    if (last != next) {
+      clear(last);
+    }
+    ofMatrix = pack(next, a, b);
   }
 
   /** Puts a block of {@link #begin}'s matrix; the first row is a multiple of {@link Batch#WIDEST_PANEL}. */
@@ -330,17 +335,21 @@ public final class Kernels {
   /** Lets go of a call's batches and memory. */
   public void clear() {
     isCold = false;
+    clear(row);
+    if (entered != null) {
+      CudaDevice device = entered;
+      entered = null;
+      device.exit();
+    }
+  }
+
+  private void clear(KernelTable row) {
     Operands<?> own = operands.get(row);
     if (own != null) {
       own.clear();
     }
     clear(ready.get(row));
     clear(cold.get(row));
-    if (entered != null) {
-      CudaDevice device = entered;
-      entered = null;
-      device.exit();
-    }
   }
 
   private static void clear(@Nullable Object kernel) {

@@ -34,6 +34,11 @@ public class Worker {
   /** Whether the call that this one leads has failed. */
   private volatile boolean ended;
 
+  /** The {@link System#nanoTime} at which {@link Stopped} ends what this thread does, if it is to be stopped. */
+  private boolean isToStop;
+
+  private long stop;
+
   /** Entries of the call that this thread computed again, as their error bounds exceeded the contract: in double, and by later forms. */
   private long inDouble;
 
@@ -43,6 +48,25 @@ public class Worker {
   private long helpersInDouble;
 
   private long helpersAfterDouble;
+
+  /** Ends a thread's part at its time; whoever set that catches it. */
+  public static final class Stopped extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    Stopped() {
+      super("the time of this part is up", null, false, false);
+    }
+  }
+
+  /** Has this thread end what it does by {@link Stopped} at a time, until {@link #goOn}. */
+  public final void stopAt(long end) {
+    isToStop = true;
+    stop = end;
+  }
+
+  public final void goOn() {
+    isToStop = false;
+  }
 
   public final void startCall() {
     caller = Thread.currentThread();
@@ -108,6 +132,7 @@ public class Worker {
   public final void reset() {
     checkpoint.reset();
     lead = this;
+    isToStop = false;
     caller = null;
     timeout = null;
     exceeded = null;
@@ -146,6 +171,9 @@ public class Worker {
     }
     if (lead.ended) {
       throw new CancellationException("another thread of the call failed");
+    }
+    if (isToStop && System.nanoTime() - stop >= 0) {
+      throw new Stopped();
     }
     TimeLimit limit = lead.timeout;
     if (limit != null && limit.isOver(lead.end)) {

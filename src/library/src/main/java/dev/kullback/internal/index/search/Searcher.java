@@ -56,7 +56,7 @@ final class Searcher extends Worker {
   private static final int MANY_OF_TWO = 16;
 
   /** Queries that share what such a kernel reads of a segment, whose packing takes the time of 20 of them. */
-  static final int MOST_OF_KERNELS = 512;
+  static final int MOST_OF_KERNELS = 256;
 
   /** Rows of the kernels' matrix at a time. */
   static final int PANEL = Batch.WIDEST_PANEL;
@@ -67,8 +67,13 @@ final class Searcher extends Worker {
   /** Candidates for which the first query, the only one of a call without a batch, keeps memory. */
   private static final int MOST_KEPT = KeySort.MOST_KEPT;
 
-  /** Candidates for which each of the other queries keeps memory. */
+  /** Candidates for which each of the other queries keeps memory, and those from {@link #MOST_QUERIES} on. */
   private static final int MOST_KEPT_OF_BATCH = 1 << 12;
+
+  private static final int MOST_KEPT_OF_MANY = 1 << 10;
+
+  /** Queries that are kept. */
+  private static final int MOST_QUERIES_KEPT = 64;
 
   private static final int LANES = PanelScan.LANES;
   private static final int CODED = CodeScan.LANES;
@@ -315,7 +320,11 @@ final class Searcher extends Worker {
     references.clear();
     kernels.clear();
     for (int i = 0; i < queries.length; i++) { // an earlier task may have had more queries
-      queries[i].clear(i == 0 ? MOST_KEPT : MOST_KEPT_OF_BATCH);
+      queries[i].clear(
+          i == 0 ? MOST_KEPT : i < MOST_QUERIES ? MOST_KEPT_OF_BATCH : MOST_KEPT_OF_MANY);
+    }
+    if (queries.length > MOST_QUERIES_KEPT) {
+      queries = Arrays.copyOf(queries, MOST_QUERIES_KEPT);
     }
     sorting.trim();
     found.trim(MOST_KEPT);
@@ -490,7 +499,7 @@ final class Searcher extends Worker {
    * while bounds exclude them.
    */
   private boolean isByKernels(Segment segment) {
-    return hasNoBounds(segment) || (areMany && !segment.isDouble());
+    return hasNoBounds(segment) ? segment.hasRoomForBatches() : areMany && !segment.isDouble();
   }
 
   /** Whether so many queries of float have kernels for matrices compute their divergences from a segment like this. */
@@ -528,18 +537,39 @@ final class Searcher extends Worker {
     Batch asked = queries[0].batch();
     int first = queries[0].row;
     int width = to - from;
-    kernels.begin(asked, batch, isExchanged());
     double error = Pair.error(asked, batch);
     for (int i = 0; i < count && !skips(); i += PANEL) {
       int n = Math.min(PANEL, count - i);
       checkInterrupt();
-      kernels.block(first + i, first + i + n, from, to, values64);
+      if (!compute(asked, first + i, first + i + n, batch, from, to, i == 0)) {
+        return;
+      }
       for (int s = 0; s < n; s++) {
         Query query = queries[i + s];
         query.ranking.limit(limits.get(i + s));
         offerValues(query, s * width, width, row, error);
         limits.put(i + s, query.ranking.limit());
       }
+    }
+  }
+
+  /** Computes a block of divergences, of a matrix that {@code begins} with it or has begun; returns false if the time is up before its end. */
+  private boolean compute(
+      Batch asked, int row0, int row1, Batch batch, int from, int to, boolean begins) {
+    if (isTimed) {
+      stopAt(end);
+    }
+    try {
+      if (begins) {
+        kernels.begin(asked, batch, isExchanged());
+      }
+      kernels.block(row0, row1, from, to, values64);
+      return true;
+    } catch (Stopped e) {
+      hasSkipped = true;
+      return false;
+    } finally {
+      goOn();
     }
   }
 

@@ -83,6 +83,11 @@ public final class Segment {
 
   private static final int MOST_ROWS_OF_BATCH = 4096;
 
+  /** A batch's memory with what kernels make of it, by that of its rows, and which part of the heap it may take. */
+  private static final long COPIES = 3;
+
+  private static final int SHARE_OF_HEAP = 8;
+
   /** Rows that decide the order of the dimensions, at most. */
   private static final int MOST_SAMPLED = 4096;
 
@@ -739,6 +744,11 @@ public final class Segment {
     return Math.clamp(MOST_OF_BATCH / rowTerms(), Batch.WIDEST_PANEL, MOST_ROWS_OF_BATCH)
         / Batch.WIDEST_PANEL
         * Batch.WIDEST_PANEL;
+  }
+
+  /** Whether the heap has room for batches, with what kernels make of them: those of full covariances have some rows at least, however large. */
+  public boolean hasRoomForBatches() {
+    return COPIES * rowsOfBatch() * rowBytes() <= Runtime.getRuntime().maxMemory() / SHARE_OF_HEAP;
   }
 
   /**
