@@ -330,21 +330,19 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #logDensity(Gaussians, Gaussians)}} */
   public float[] logDensity(Gaussians points, Gaussians p, float[] out) {
-    Arguments.checkOut(pointsLength(points, p), out);
-    engine.ofPoints(Density.LOG_DENSITY).into(out).pairwise(batch(points), batch(p));
+    into(Density.LOG_DENSITY, points, p, out).pairwise(batch(points), batch(p));
     return out;
   }
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #logDensity(Gaussians, Gaussians)}} */
   public double[] logDensity(Gaussians points, Gaussians p, double[] out) {
-    Arguments.checkOut(pointsLength(points, p), out);
-    engine.ofPoints(Density.LOG_DENSITY).into(out).pairwise(batch(points), batch(p));
+    into(Density.LOG_DENSITY, points, p, out).pairwise(batch(points), batch(p));
     return out;
   }
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #logDensity(Gaussians, Gaussians)}, of any size} */
   public MemorySegment logDensity(Gaussians points, Gaussians p, MemorySegment out) {
-    segment(Density.LOG_DENSITY, points, p, out).pairwise(batch(points), batch(p));
+    into(Density.LOG_DENSITY, points, p, out).pairwise(batch(points), batch(p));
     return out;
   }
 
@@ -363,21 +361,19 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #mahalanobis(Gaussians, Gaussians)}} */
   public float[] mahalanobis(Gaussians points, Gaussians p, float[] out) {
-    Arguments.checkOut(pointsLength(points, p), out);
-    engine.ofPoints(Density.MAHALANOBIS).into(out).pairwise(batch(points), batch(p));
+    into(Density.MAHALANOBIS, points, p, out).pairwise(batch(points), batch(p));
     return out;
   }
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #mahalanobis(Gaussians, Gaussians)}} */
   public double[] mahalanobis(Gaussians points, Gaussians p, double[] out) {
-    Arguments.checkOut(pointsLength(points, p), out);
-    engine.ofPoints(Density.MAHALANOBIS).into(out).pairwise(batch(points), batch(p));
+    into(Density.MAHALANOBIS, points, p, out).pairwise(batch(points), batch(p));
     return out;
   }
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #mahalanobis(Gaussians, Gaussians)}, of any size} */
   public MemorySegment mahalanobis(Gaussians points, Gaussians p, MemorySegment out) {
-    segment(Density.MAHALANOBIS, points, p, out).pairwise(batch(points), batch(p));
+    into(Density.MAHALANOBIS, points, p, out).pairwise(batch(points), batch(p));
     return out;
   }
 
@@ -427,21 +423,21 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #responsibilities(Gaussians, Mixtures)}} */
   public float[] responsibilities(Gaussians points, Mixtures mixtures, float[] out) {
-    Arguments.checkOut(pointsLength(points, components(mixtures)), out);
-    responsibilities(engine.ofPoints(Density.LOG_DENSITY).into(out), points, mixtures);
+    responsibilities(
+        into(Density.LOG_DENSITY, points, components(mixtures), out), points, mixtures);
     return out;
   }
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #responsibilities(Gaussians, Mixtures)}} */
   public double[] responsibilities(Gaussians points, Mixtures mixtures, double[] out) {
-    Arguments.checkOut(pointsLength(points, components(mixtures)), out);
-    responsibilities(engine.ofPoints(Density.LOG_DENSITY).into(out), points, mixtures);
+    responsibilities(
+        into(Density.LOG_DENSITY, points, components(mixtures), out), points, mixtures);
     return out;
   }
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #responsibilities(Gaussians, Mixtures)}, of any size} */
   public MemorySegment responsibilities(Gaussians points, Mixtures mixtures, MemorySegment out) {
-    Workspace workspace = segment(Density.LOG_DENSITY, points, components(mixtures), out);
+    Workspace workspace = into(Density.LOG_DENSITY, points, components(mixtures), out);
     responsibilities(workspace, points, mixtures);
     return out;
   }
@@ -455,7 +451,17 @@ public final class KlEngine implements AutoCloseable {
         batch(points), batch(mixtures.components()), mixtures.ownWeights(), mixtures.offsets());
   }
 
-  private Workspace segment(Density density, Gaussians points, Gaussians p, MemorySegment out) {
+  private Workspace into(Density density, Gaussians points, Gaussians p, float[] out) {
+    Arguments.checkOut(pointsLength(points, p), out);
+    return engine.ofPoints(density).into(out);
+  }
+
+  private Workspace into(Density density, Gaussians points, Gaussians p, double[] out) {
+    Arguments.checkOut(pointsLength(points, p), out);
+    return engine.ofPoints(density).into(out);
+  }
+
+  private Workspace into(Density density, Gaussians points, Gaussians p, MemorySegment out) {
     checkPoints(points, p);
     boolean wide = points.isDouble() || p.isDouble();
     Arguments.checkSegment((long) points.size() * p.size(), wide, out);

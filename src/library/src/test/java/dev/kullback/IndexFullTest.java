@@ -1,5 +1,7 @@
 package dev.kullback;
 
+import static dev.kullback.IndexDivergenceTest.nearest;
+import static dev.kullback.IndexDivergenceTest.row;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
@@ -16,7 +18,6 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
@@ -43,19 +44,6 @@ class IndexFullTest {
   private static final int PART = 60;
 
   private static final int QUERIES = 2;
-
-  private static final List<Divergence> ALL =
-      List.of(
-          Divergence.KL,
-          Divergence.REVERSE_KL,
-          Divergence.JEFFREYS,
-          Divergence.BHATTACHARYYA,
-          Divergence.HELLINGER,
-          Divergence.WASSERSTEIN_2,
-          Divergence.SQUARED_WASSERSTEIN_2,
-          Divergence.renyi(0.3),
-          Divergence.renyi(1.5),
-          Divergence.chernoff(0.7));
 
   /** A folder of the format, which later versions of the library are to read, too. */
   private static final Path KEPT =
@@ -167,24 +155,6 @@ class IndexFullTest {
     }
   }
 
-  private static List<Map.Entry<Long, Double>> row(IndexNeighbors found, int i) {
-    List<Map.Entry<Long, Double>> row = new ArrayList<>();
-    for (int r = 0; r < found.count(i); r++) {
-      row.add(Map.entry(found.id(i, r), found.value(i, r)));
-    }
-    return row;
-  }
-
-  private static List<Map.Entry<Long, Double>> nearest(
-      List<Map.Entry<Long, Double>> all, int k, long without) {
-    Comparator<Map.Entry<Long, Double>> order = Map.Entry.comparingByValue();
-    return all.stream()
-        .filter(entry -> entry.getKey() != without)
-        .sorted(order.thenComparing(Map.Entry.comparingByKey()))
-        .limit(k)
-        .toList();
-  }
-
   private static void check(KlIndex index, Model model) {
     assertThat(index.hasFullCovariances()).isTrue();
     try (KlEngine engine = KlEngine.builder().divergence(index.divergence()).build()) {
@@ -215,7 +185,7 @@ class IndexFullTest {
   }
 
   @ParameterizedTest
-  @FieldSource("ALL")
+  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
   void findsWhatSortedValuesSay(Divergence divergence) {
     try (KlIndex index = builder(divergence).build()) {
       check(index, new Model(1).fill(index));
@@ -224,7 +194,7 @@ class IndexFullTest {
 
   /** In several groups, of which threads share the references. */
   @ParameterizedTest
-  @FieldSource("ALL")
+  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
   void manyQueriesFindWhatFewDo(Divergence divergence) {
     Model model = new Model(12);
     Random random = new Random(13);
@@ -251,7 +221,7 @@ class IndexFullTest {
 
   /** Through commits, another opening, readers, refreshing, snapshots, a purge and merges, with several threads. */
   @ParameterizedTest
-  @FieldSource("ALL")
+  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
   void isKeptByAFolder(Divergence divergence) {
     Path folder = scratch.resolve("index");
     Path copy = scratch.resolve("copy");
@@ -285,7 +255,7 @@ class IndexFullTest {
 
   /** By id, by ids, without some, page by page, and one by one. */
   @ParameterizedTest
-  @FieldSource("ALL")
+  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
   void allSearchesAreOfFullCovariances(Divergence divergence) {
     Model model = new Model(3);
     try (KlIndex index = builder(divergence).batchQueries(Duration.ofMillis(1)).build();
@@ -519,7 +489,7 @@ class IndexFullTest {
 
   /** What ends early has exact values, and no other reference is nearer than it says. */
   @ParameterizedTest
-  @FieldSource("ALL")
+  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
   void provesWhatItHasNotSeen(Divergence divergence) {
     Model model = new Model(6);
     int open = 0;
@@ -757,7 +727,7 @@ class IndexFullTest {
 
   /** Values in a mapped file, whose checksum opening does not compare, may be anything: searches end, and verify names the file. */
   @ParameterizedTest
-  @FieldSource("ALL")
+  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
   void damagedValuesEndNoSearch(Divergence divergence) throws Exception {
     Random random = new Random(11);
     int n = 1000;

@@ -15,7 +15,6 @@ import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -57,11 +56,6 @@ final class Density extends PairCommand {
 
   Density() {
     super(new BatchOptions.Points(), new PolicyOptions(), new EngineOptions());
-  }
-
-  @Override
-  Map.@Nullable Entry<String, Path> secondOutput() {
-    return null;
   }
 
   @Override

@@ -55,7 +55,9 @@ abstract class PairCommand implements Callable<Integer> {
   }
 
   /** Returns the option and the name of the output beside {@code -o}, or null. */
-  abstract Map.@Nullable Entry<String, Path> secondOutput();
+  Map.@Nullable Entry<String, Path> secondOutput() {
+    return null;
+  }
 
   /** Returns the format of {@code -o} for {@link Outputs#check}. */
   String format() {

@@ -12,7 +12,6 @@ import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -38,11 +37,6 @@ final class Responsibilities extends PairCommand {
 
   Responsibilities() {
     super(new BatchOptions.Points(), new PolicyOptions(), new EngineOptions());
-  }
-
-  @Override
-  Map.@Nullable Entry<String, Path> secondOutput() {
-    return null;
   }
 
   @Override

@@ -217,6 +217,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     for (Lazy<?, ?> value : kept) {
       value.forget();
     }
+    narrowest = -1;
   }
 
   static void checkDimension(int dimension) {

@@ -150,11 +150,7 @@ public final class DiagonalBatch extends Batch {
   /** Makes a batch of points, which are the means of Gaussians whose standard deviations are 0. */
   public static DiagonalBatch ofPoints(Elements points, int dimension, RangeCheck range) {
     checkDimension(dimension);
-    if (points.length() % dimension != 0) {
-      throw new IllegalArgumentException(
-          "%s has %d elements, which is not a multiple of the dimension %d"
-              .formatted(POINTS, points.length(), dimension));
-    }
+    checkRowsAreWhole(POINTS, points.length(), dimension);
     checkSize(points.length() / dimension, dimension, MOST_DIMENSIONS, mostRows(dimension));
     Elements zeros =
         points.isDouble()
@@ -213,7 +209,7 @@ public final class DiagonalBatch extends Batch {
     int d = dimension();
     System.arraycopy(mean, meanAt, mean32(), 0, d);
     System.arraycopy(scale, scaleAt, scale32(), 0, d);
-    startFilled();
+    refill();
     double least = kind.bound(1 / MOST32);
     double most = kind.bound(MOST32);
     boolean passed =
@@ -226,7 +222,7 @@ public final class DiagonalBatch extends Batch {
     int d = dimension();
     System.arraycopy(mean, 0, mean64(), 0, d);
     System.arraycopy(scale, 0, scale64(), 0, d);
-    startFilled();
+    refill();
     double least = kind.bound(1 / MOST32);
     double most = kind.bound(MOST32);
     boolean passed =
@@ -250,13 +246,8 @@ public final class DiagonalBatch extends Batch {
    * @param ordinary whether it certainly is not {@link #beyond32}
    */
   public void takeRow(double log, double bound, boolean ordinary) {
-    startFilled();
+    refill();
     takeRow(0, log, bound, ordinary);
-  }
-
-  /** Forgets the rows of a batch {@linkplain #ofTaken that takes such}, for one thread that writes others. */
-  public void refill() {
-    startFilled();
   }
 
   /** Takes row i of such a batch, as {@link #takeRow(double, double, boolean)} does. */
@@ -273,7 +264,8 @@ public final class DiagonalBatch extends Batch {
     }
   }
 
-  private void startFilled() {
+  /** Forgets the rows of a slot, or of a batch {@linkplain #ofTaken that takes such}, for one thread that writes others. */
+  public void refill() {
     fills++;
     owed = Long.MIN_VALUE / 2; // so that precisions are always computed one by one
     forget();
@@ -637,11 +629,7 @@ public final class DiagonalBatch extends Batch {
                               .formatted(dimension)
                           : ""));
     }
-    if (meanLength % dimension != 0) {
-      throw new IllegalArgumentException(
-          "mean has %d elements, which is not a multiple of the dimension %d"
-              .formatted(meanLength, dimension));
-    }
+    checkRowsAreWhole("mean", meanLength, dimension);
     long n = meanLength / dimension;
     if (n == dimension && n > 1 && scaleLength == n) {
       throw new IllegalArgumentException(
@@ -649,6 +637,14 @@ public final class DiagonalBatch extends Batch {
               .formatted(kind.argument(), scaleLength));
     }
     checkSize(n, dimension, MOST_DIMENSIONS, mostRows(dimension));
+  }
+
+  private static void checkRowsAreWhole(String array, long length, int dimension) {
+    if (length % dimension != 0) {
+      throw new IllegalArgumentException(
+          "%s has %d elements, which is not a multiple of the dimension %d"
+              .formatted(array, length, dimension));
+    }
   }
 
   /** Throws if so many Gaussians do not fit a batch. */

@@ -215,8 +215,8 @@ public final class Workspace extends Worker {
       KernelTable row = kernels.choose(q, p);
       Operands<?> operands = kernels.pack(row, q, p);
       int n = q.size();
-      int panels = Math.clamp(MOST_OF_ROWS / p.size() / BlockKernel.ROW_PANEL, 1, 8);
-      int step = panels * BlockKernel.ROW_PANEL;
+      int rows = Math.clamp(MOST_OF_ROWS / p.size(), BlockKernel.ROW_PANEL, BlockKernel.MOST_ROWS);
+      int step = rows - rows % BlockKernel.ROW_PANEL;
       if (isAlone(Math.ceilDiv(n, step))) {
         for (int i = 0; i < n; i += step) {
           normalize(row, operands, i, Math.min(n, i + step), weights, offsets, results);

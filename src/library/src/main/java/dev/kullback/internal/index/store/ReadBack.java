@@ -26,7 +26,7 @@ public final class ReadBack {
   private ReadBack() {}
 
   /** Values of rows on their way into a batch. */
-  private interface Rows {
+  interface Rows {
     void put(int s, Segment from, int row);
 
     Batch batch(RangeCheck range);
@@ -87,7 +87,7 @@ public final class ReadBack {
     }
   }
 
-  private static final class FullRows implements Rows {
+  static final class FullRows implements Rows {
     private final int dimension;
     private final boolean isDouble;
     private final double[] mean;

@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import java.lang.foreign.MemorySegment;
@@ -812,13 +813,12 @@ public final class Segment {
   }
 
   private FullBatch fullBatch(int from, int n) {
-    double[] mean = new double[n * dimension];
-    double[] scaleTril = new double[n * Cholesky.packedLength(dimension)];
-    double[] low = form == Form.COMPUTED_FACTOR ? new double[scaleTril.length] : null;
+    ReadBack.FullRows rows =
+        new ReadBack.FullRows(n, dimension, isDouble, form == Form.COMPUTED_FACTOR);
     for (int i = 0; i < n; i++) {
-      read(from + i, mean, scaleTril, low, i);
+      rows.put(i, this, from + i);
     }
-    return new FullBatch(mean, scaleTril, low, dimension, isDouble, false);
+    return rows.batch(RangeCheck.PLAIN);
   }
 
   /** Copies what was given of a row of a segment of float to two arrays, from one place in both on. */
