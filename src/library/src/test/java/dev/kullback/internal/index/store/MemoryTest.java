@@ -227,8 +227,10 @@ class MemoryTest {
           warm = k == n / 10 ? Memory.used() : warm;
         }
         long limit = warm + (8 << 20);
-        for (int k = 0; k < 100 && Memory.used() >= limit; k++) { // until a merge under way ends
+        // a merge under way ends, and what it made in memory has a file after the next commit
+        for (int k = 0; k < 100 && Memory.used() >= limit; k++) {
           Thread.sleep(100);
+          index.commit();
         }
         System.out.printf(
             "%d commits: at most %d mappings, %d files, %d bytes; %d collections%n",
