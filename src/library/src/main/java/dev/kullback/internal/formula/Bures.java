@@ -28,6 +28,12 @@ final class Bures implements Formula.Full {
   /** Greatest row sum of |X| with which the iteration begins. It converges for more. */
   private static final double NEAR = 0.5;
 
+  /** Least {@code tr √(ΣqΣp)} whose square, times that of an element, is within the range of double. */
+  private static final double NO_ANGLE = 0x1p-300;
+
+  /** Least B of two dimensions that has lost nothing that underflowed, if that trace is not less. */
+  private static final double LEAST = 0x1p-120;
+
   private static final int MOST_ITERATIONS = 100;
   private static final int MOST_SWEEPS = 60;
 
@@ -91,6 +97,11 @@ final class Bures implements Formula.Full {
   @Override
   public double divergence(Batch batchQ, int i, Batch batchP, int j) {
     d = batchQ.dimension();
+    q.set(batchQ, i);
+    p.set(batchP, j);
+    if (d <= 2) {
+      return planar(false);
+    }
     if (norms.length < d) {
       columns = new double[d][d];
       changes = new double[d][d];
@@ -105,28 +116,98 @@ final class Bures implements Formula.Full {
       z = new double[2 * d];
       next = new double[2 * d];
     }
-    q.set(batchQ, i);
-    p.set(batchP, j);
     if (q.equals(p, d)) {
       return 0;
-    }
-    double means = 0;
-    for (int h = 0; h < d; h++) {
-      double x = q.mean(h) - p.mean(h);
-      means += x * x;
     }
     int more = q.zeros(d) - p.zeros(d); // the one of less rank is b, which near() prefers
     FullPair.Factor a = more == 0 ? q.isBefore(p, d) ? q : p : more < 0 ? q : p;
     FullPair.Factor b = a == q ? p : q;
+    double scale = scale();
+    double bures = bures(a, b, scale);
+    return finish(bures / scale / scale, Math.sqrt(bures) / scale);
+  }
+
+  /** Returns a power of two that scales the greatest element of both factors to [1, 2), unless it is beyond double's normal range. */
+  private double scale() {
     double most = 0;
     for (int k = 0; k < Cholesky.packedLength(d); k++) {
-      most = Math.max(most, Math.max(Math.abs(a.high(k)), Math.abs(b.high(k))));
+      most = Math.max(most, Math.max(Math.abs(q.high(k)), Math.abs(p.high(k))));
     }
-    double scale = FullPair.inversePower(most);
-    double bures = bures(a, b, scale);
-    double square = means + bures / scale / scale;
+    return FullPair.inversePower(most);
+  }
+
+  /**
+   * Returns the divergence of at most two dimensions. B is the least {@code ‖L_q − L_p R‖²} of rotations R. Of the rotation by 2φ it is that
+   * of {@code E cos φ − S J sin φ}, where {@code E = L_q − L_p}, {@code S = L_q + L_p} and J is the rotation by 90°. The least is where
+   * {@code tan 2φ = s/c}, with {@code c = tr L_qᵀL_p} and {@code 2s = E₂₁S₂₂ − E₂₂S₂₁}. An error δ of φ adds less than {@code 4δ² tr
+   * √(ΣqΣp)}, and those of the elements are roundings of E: the relative error of B is some {@code cond(L)} roundings. Exchanging q and p
+   * turns the signs of E and φ.
+   */
+  private double planar(boolean isScaled) {
+    double scale = isScaled ? scale() : 1;
+    double a = q.high(0) * scale;
+    double b = p.high(0) * scale;
+    double e0 = a - b + (q.low(0) - p.low(0)) * scale;
+    double s0 = a + b;
+    double e1 = 0;
+    double s1 = 0;
+    double e2 = 0;
+    double s2 = 0;
+    double cos = 1; // both times a norm
+    double sin = 0;
+    double squaredNorm = 1;
+    if (d == 2) {
+      double a1 = q.high(1) * scale;
+      double b1 = p.high(1) * scale;
+      double a2 = q.high(2) * scale;
+      double b2 = p.high(2) * scale;
+      e1 = a1 - b1 + (q.low(1) - p.low(1)) * scale;
+      s1 = a1 + b1;
+      e2 = a2 - b2 + (q.low(2) - p.low(2)) * scale;
+      s2 = a2 + b2;
+      double c = a * b + a1 * b1 + a2 * b2;
+      double s = 0.5 * (e1 * s2 - e2 * s1);
+      double root = Math.sqrt(c * c + s * s);
+      if (root > NO_ANGLE && root < 1 / NO_ANGLE) {
+        double u = root + Math.abs(c);
+        squaredNorm = 2 * root * u;
+        cos = c >= 0 ? u : Math.abs(s);
+        sin = c >= 0 ? s : Math.copySign(u, s);
+      } else if (!isScaled) {
+        return planar(true);
+      } // else the traces are B
+    }
+    double square = square(e0 * cos, s0 * sin, e1 * cos - s2 * sin, e2 * cos + s1 * sin);
+    square /= squaredNorm;
+    if (!isScaled) {
+      return square > LEAST && square <= Double.MAX_VALUE ? finish(square, 0) : planar(true);
+    }
+    double norm = Math.sqrt(squaredNorm);
+    cos /= norm;
+    sin /= norm;
+    double w = e0 * cos;
+    double x = s0 * sin;
+    double y = e1 * cos - s2 * sin;
+    double z = e2 * cos + s1 * sin;
+    double most = Math.max(Math.max(Math.abs(w), Math.abs(x)), Math.max(Math.abs(y), Math.abs(z)));
+    double up = FullPair.inversePower(most);
+    square = square(w * up, x * up, y * up, z * up);
+    return finish(square / up / scale / up / scale, Math.sqrt(square) / up / scale);
+  }
+
+  private static double square(double w, double x, double y, double z) {
+    return w * w + x * x + (y * y + z * z);
+  }
+
+  /** Returns the divergence of B, of which the root is given where B may be beyond the range of double, else 0. */
+  private double finish(double bures, double root) {
+    double square = bures;
+    for (int h = 0; h < d; h++) {
+      double x = q.mean(h) - p.mean(h);
+      square += x * x;
+    }
     return formula.isBeyondRange(square)
-        ? Math.hypot(meanDistance(), Math.sqrt(bures) / scale)
+        ? Math.hypot(meanDistance(), root == 0 ? Math.sqrt(bures) : root)
         : formula.finish(square);
   }
 
