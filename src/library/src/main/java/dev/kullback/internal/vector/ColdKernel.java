@@ -29,7 +29,9 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
   private final double[] value = new double[1];
 
   /** Made for the first entry that needs it. */
-  private @Nullable NearForm near;
+  private @Nullable FloatNearForm near32;
+
+  private @Nullable DoubleNearForm near64;
 
   public ColdKernel(Formula formula, Worker worker, Pair pair) {
     this.worker = worker;
@@ -82,8 +84,8 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
             }
             boolean isOpen = Double.isNaN(value);
             worker.countAgain(isOpen ? 0 : 1, isOpen ? 1 : 0);
-            if (isOpen && hasNearForm && !wide && q.kind() == p.kind()) {
-              value = near().kl(q, i, p, j);
+            if (isOpen && hasNearForm && q.kind() == p.kind()) {
+              value = wide ? near64().kl(q, i, p, j) : near32().kl(q, i, p, j);
             }
           }
           out.put(i, j, Double.isNaN(value) ? stable(pair, q, i, p, j) : finish(value));
@@ -99,11 +101,20 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
     return PairKl.isCertain(value, noise, sums.margin) ? value : Double.NaN;
   }
 
-  NearForm near() {
-    NearForm made = near;
+  FloatNearForm near32() {
+    FloatNearForm made = near32;
     if (made == null) {
-      made = new NearForm();
-      near = made;
+      made = new FloatNearForm();
+      near32 = made;
+    }
+    return made;
+  }
+
+  DoubleNearForm near64() {
+    DoubleNearForm made = near64;
+    if (made == null) {
+      made = new DoubleNearForm();
+      near64 = made;
     }
     return made;
   }

@@ -118,6 +118,11 @@ final class Tile {
     return Epilogue.settle(this, kl, sums, from, to);
   }
 
+  /** Settles the open entries whose value of another form is at least {@code least}, and finite; how many stay open. */
+  int settle(double[] values, double least) {
+    return Epilogue.settle(this, kl, values, least);
+  }
+
   void store() {
     Epilogue.store(this, kl);
   }

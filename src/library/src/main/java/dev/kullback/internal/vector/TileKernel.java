@@ -42,7 +42,9 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   private final boolean isSigned;
 
   /** Of KL alone, which has one rung more. */
-  private final @Nullable NearKernel near;
+  private final @Nullable FloatNearKernel near32;
+
+  private final @Nullable DoubleNearKernel near64;
 
   /** First rung that settled an entry of the last tile, tried first by the next; null if float settled some entries, but not all. */
   private @Nullable Rung likely = Rung.FLOAT;
@@ -59,7 +61,8 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     lastStep = formula.lastStep();
     hasLastStep = lastStep != Formula.LastStep.NONE;
     isSigned = formula.isSigned();
-    near = formula.hasNearForm() ? new NearKernel() : null;
+    near32 = formula.hasNearForm() ? new FloatNearKernel() : null;
+    near64 = formula.hasNearForm() ? new DoubleNearKernel() : null;
   }
 
   /** Drops a call's batches and arrays, and the rung of its last tile. */
@@ -121,6 +124,11 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     tile.open();
     int open = tile.settle(doubles);
     worker.countAgain(0, open);
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
+    if (near64 != null && open > 0 && q.kind() == p.kind()) {
+      open = near64.settle(tile, q, p, open, cold.near64());
+    }
     storeRest(operands, open);
   }
 
@@ -160,8 +168,8 @@ public final class TileKernel implements BlockKernel<TileOperands> {
         return Epilogue.storeDouble(tile, floats, doubles);
       }
       stored =
-          near != null
-              && near.store(tile, operands.q(), operands.p(), floats, refinement(operands));
+          near32 != null
+              && near32.store(tile, operands.q(), operands.p(), floats, refinement(operands));
     }
     return stored ? null : Rung.FLOAT;
   }
@@ -189,10 +197,10 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     }
     int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat, afterFloat == all);
     worker.countAgain(afterFloat - afterDouble, afterDouble);
-    boolean mayBeNear = near != null && afterDouble > 0 && q.kind() == p.kind();
+    boolean mayBeNear = near32 != null && afterDouble > 0 && q.kind() == p.kind();
     storeRest(
         operands,
-        near != null && mayBeNear ? near.settle(t, q, p, afterDouble, cold.near()) : afterDouble);
+        near32 != null && mayBeNear ? near32.settle(t, q, p, afterDouble, cold.near32()) : afterDouble);
     if (all == 0) {
       return; // only a diagonal, which tells nothing of the next tile
     }
@@ -220,7 +228,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   /** Settles the open entries that double is right for; how many stay open. */
   private int settleDouble(TileOperands operands, int left, boolean areAllOpen) {
     Tile t = tile;
-    if (near != null && !operands.isWorthPanels64(left)) {
+    if (near32 != null && !operands.isWorthPanels64(left)) {
       operands.countEntries(
           1, DiagonalBatch.SHARE); // one alone takes no longer than its panel would
       return settleEntries(operands, 0, t.rows);
@@ -230,7 +238,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       return t.settle(doubles);
     }
     int open = 0;
-    int dense = near != null ? DENSE : 1; // others have no form in double of an entry alone
+    int dense = near32 != null ? DENSE : 1; // others have no form in double of an entry alone
     for (int from = 0; from < t.rows; from += FloatPanels.MR) {
       int to = Math.min(from + FloatPanels.MR, t.rows);
       if (t.open(from) >= dense) {

@@ -19,6 +19,15 @@
           ((FloatVector) ${value}.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out.out32, ${to});
         }
 </#macro>
+<#-- Settles open entries at `at` by `value`, where `rest` is no negative integer, and counts in `open` those that stay open. -->
+<#macro settle>
+        LongVector isOpen = ZERO.sub(rest.or(rest.add(UP_TO_INFINITY)).lanewise(VectorOperators.LSHR, 63));
+        LongVector before = (LongVector) DoubleVector.fromArray(S, values, at).reinterpretShape(L, 0);
+        LongVector wasOpen = ZERO.sub(before.lanewise(VectorOperators.LSHR, 63));
+        LongVector bits = ((LongVector) value.reinterpretShape(L, 0)).or(isOpen);
+        ((DoubleVector) before.bitwiseBlend(bits, wasOpen).reinterpretShape(S, 0)).intoArray(values, at);
+        open = open.sub(isOpen.and(wasOpen));
+</#macro>
 <#macro operands sums>
     double[] offsetQ = ${sums}.offsetQ;
     double[] offsetP = ${sums}.offsetP;
@@ -237,13 +246,19 @@ public final class Epilogue {
       int at = from * t.width + j;
       for (int i = from; i < to; i++, k += nr, at += t.width) {
 <@entry "DoubleVector.fromArray(S, r, k)" "offsets.add(offsetQ[t.row + i])" "noises.add(noiseQ[t.row + i])"/>
-        LongVector isOpen = ZERO.sub(rest.or(rest.add(UP_TO_INFINITY)).lanewise(VectorOperators.LSHR, 63));
-        LongVector before = (LongVector) DoubleVector.fromArray(S, values, at).reinterpretShape(L, 0);
-        LongVector wasOpen = ZERO.sub(before.lanewise(VectorOperators.LSHR, 63));
-        LongVector bits = ((LongVector) value.reinterpretShape(L, 0)).or(isOpen);
-        ((DoubleVector) before.bitwiseBlend(bits, wasOpen).reinterpretShape(S, 0)).intoArray(values, at);
-        open = open.sub(isOpen.and(wasOpen));
+<@settle/>
       }
+    }
+    return (int) open.reduceLanes(VectorOperators.ADD);
+  }
+
+  /** Settles those whose value of another form, as wide as the tile, is at least {@code least} and finite; how many stay open. */
+  static int settle(Tile t, double[] values, double[] others, double least) {
+    LongVector open = LongVector.zero(L);
+    for (int at = 0; at < t.rows * t.width; at += S.length()) {
+      DoubleVector value = DoubleVector.fromArray(S, others, at);
+      LongVector rest = (LongVector) value.sub(least).reinterpretShape(L, 0);
+<@settle/>
     }
     return (int) open.reduceLanes(VectorOperators.ADD);
   }

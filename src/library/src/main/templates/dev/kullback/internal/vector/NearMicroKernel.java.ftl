@@ -1,69 +1,136 @@
 <#include "Lanes.ftl">
-<#macro tile R>
+<#-- Four rows by one vector of columns, to spread the column loads, which cross cache lines; two rows ran at 60 % of this in float. -->
+<#function rows><#return asVectors?then(4, 1)></#function>
+<#macro parameters t isWeighted=true hasSeries=true>
+      ${t}[] mean,
+      ${t}[] scale,
+<#if isWeighted>
+      ${t}[] weight,
+</#if>
+      int first,
+      int d,
+<#list 0..<rows() as i>
+      int i${i},
+</#list>
+      ${t}[] columns,
+      int j,
+      int length,
+<#if hasSeries>
+      ${t}[] series,
+</#if>
+      ${t}[] acc,
+      int to) {
+</#macro>
+<#function arguments isWeighted hasSeries>
+<#local text>mean, scale, ${isWeighted?then("weight, ", "")}first, d, <#list 0..<rows() as i>i${i}, </#list>columns, j, length, ${hasSeries?then("series, ", "")}acc, to</#local>
+<#return text>
+</#function>
+<#-- Declares a polynomial of x, whose coefficients c{from}, c{from + 1}, … descend. -->
+<#macro horner sum x from count>
+      ${vector} ${sum} = c${from};
+<#list 1..<count as k>
+      ${sum} = ${fma(sum, x, "c${from + k}")};
+</#list>
+</#macro>
+<#-- A kernel of the term x + y² (E(y²) + y O(y²)) of so many coefficients, or without any of x + y². The scales' differences are y if unweighted. -->
+<#macro tile name even=0 odd=0 isWeighted=true>
+<#local R = rows(), t = lane?lower_case>
+
+  private static void ${name}(
+<@parameters t isWeighted even gt 0/>
 <#list 0..<R as i>
     int k${i} = first + i${i} * d;
     ${vector} a${i} = ${zero()};
+<#if even gt 0>
+    ${vector} o${i} = ${zero()};
+</#if>
+</#list>
+<#list 0..<(even + odd) as k>
+    ${vector} c${k} = ${broadcast("series[${k}]")};
 </#list>
     for (int h = 0; h < length; h++) {
-      int k = j + h * (NearForm.FIELDS * W);
+      int k = j + h * (${lane}NearForm.FIELDS * ${lane}NearForm.V);
       ${vector} m = ${load("columns", "k")};
-      ${vector} r = ${load("columns", "k + W")};
-      ${vector} s = ${load("columns", "k + 2 * W")};
-      ${vector} w = ${load("columns", "k + 3 * W")};
-      ${vector} x, z;
+      ${vector} r = ${load("columns", "k + ${lane}NearForm.V")};
+      ${vector} s = ${load("columns", "k + 2 * ${lane}NearForm.V")};
+<#if isWeighted>
+      ${vector} w = ${load("columns", "k + 3 * ${lane}NearForm.V")};
+</#if>
+      ${vector} x, y;
 <#list 0..<R as i>
       x = ${sub(broadcast("mean[k${i} + h]"), "m")};
-      z = ${mul(sub(broadcast("scale[k${i} + h]"), "s"), "w")};
-      z = ${mul("z", broadcast("weight[k${i} + h]"))};
-      a${i} = ${add("a${i}", fma("z", "z", mul(mul("x", "r"), "x")))};
+      y = ${sub(broadcast("scale[k${i} + h]"), "s")};
+<#if isWeighted>
+      y = ${mul("y", "w")};
+      y = ${mul("y", broadcast("weight[k${i} + h]"))};
+</#if>
+<#if even == 0>
+      a${i} = ${add("a${i}", fma("y", "y", mul(mul("x", "r"), "x")))};
+<#else>
+      ${vector} t${i} = ${mul("y", "y")};
+<@horner "even${i}" "t${i}" 0 even/>
+<@horner "odd${i}" "t${i}" even odd/>
+      a${i} = ${add("a${i}", fma("t${i}", fma("y", "odd${i}", "even${i}"), mul(mul("x", "r"), "x")))};
+      o${i} = ${fma("t${i}", "t${i}", "o${i}")};
+</#if>
 </#list>
     }
 <#list 0..<R as i>
-    ${store("a${i}", "acc", "i${i} * FloatPanels.NR + to")};
+    ${vector} rest${i} = ${sub(broadcast("${lane}NearForm.LIMIT"), (even == 0)?then("a", "o") + i)};
+    // NaN beyond the limit
+    a${i} = ${add("a${i}", mul(sqrt("rest${i}"), broadcast("0")))};
+    ${store(mul("a${i}", "0.5f"), "acc", "i${i} * ${lane}Panels.NR + to")};
 </#list>
+  }
 </#macro>
 <#macro emitNear>
-<#-- Four rows by one vector of columns, to spread the column loads, which cross cache lines; two rows ran at 60 % of this. -->
-<#local R = asVectors?then(4, 1)>
 package dev.kullback.internal.vector;
 
-<@imports/>
+import dev.kullback.internal.numerics.Scale;
+<#if asVectors>
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+</#if>
 
 <#if asVectors>
-/** Unrolled loop of {@link NearKernel}, layouts as there. */
+/** Unrolled loops of {@link FloatNearKernel} and its twin in double, layouts as there. */
 <#else>
 /** {@link NearMicroKernel} without vectors: the same text, so the same bits. */
 </#if>
 final class ${class} {
-<#if asVectors>
-  private static final VectorSpecies<Float> S = Species.FLOAT;
-
-</#if>
-  /** Columns that lie side by side. */
-  private static final int W = VectorWidth.BITS / Float.SIZE;
-
   private ${class}() {}
+<#list ["Float", "Double"] as of>
+<#global lane = of, vector = type(of)>
 
   /**
-   * Stores 2 KL of rows i0 to i${R - 1} of a tile, whose first begins at {@code first}, and of the vector of columns at {@code j}, over
-   * {@code length} dimensions, to {@code acc[i·NR + to]}.
+   * Stores the KL of rows i0 to i${rows() - 1} of a tile, whose first begins at {@code first}, and of the vector of columns at {@code j}, over
+   * {@code length} dimensions, to {@code acc[i·NR + to]}; NaN beyond the form's limit.
+   *
+   * @param series coefficients of the terms in double, as {@link dev.kullback.internal.formula.NearSeries} gives them
    */
-  static void tile${R}x1(
-      float[] mean,
-      float[] scale,
-      float[] weight,
-      int first,
-      int d,
-<#list 0..<R as i>
-      int i${i},
-</#list>
-      float[] columns,
-      int j,
-      int length,
-      float[] acc,
-      int to) {
-<@tile R/>
+  static void tile${rows()}x1(
+      Scale kind,
+<@parameters of?lower_case/>
+<#if of == "Float">
+    kl(${arguments(true, false)});
+<#else>
+    if (kind == Scale.LOG_VARIANCE) {
+      klOfLogs(${arguments(false, true)});
+    } else {
+      kl(${arguments(true, true)});
+    }
+</#if>
   }
+<#local text>
+<#if of == "Float">
+<@tile "kl"/>
+<#else>
+<@tile "kl" 2 7/>
+<@tile "klOfLogs" 5 5 false/>
+</#if>
+</#local>
+${text?replace("(S,", "(Species.${of?upper_case},")?replace("zero(S)", "zero(Species.${of?upper_case})")}
+</#list>
 }
 </#macro>
-<@twins "NearMicroKernel" "ScalarNearMicroKernel" "Float"><@emitNear/></@twins>
+<@twins "NearMicroKernel"><@emitNear/></@twins>

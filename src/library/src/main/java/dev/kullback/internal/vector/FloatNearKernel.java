@@ -3,23 +3,13 @@ package dev.kullback.internal.vector;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairKl;
 import java.util.Arrays;
-import jdk.incubator.vector.DoubleVector;
-import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.LongVector;
-import jdk.incubator.vector.VectorOperators;
-import jdk.incubator.vector.VectorSpecies;
 
-/** Computes tiles of {@link NearForm} by vectors. One thread's. */
-final class NearKernel {
-  private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
-  private static final VectorSpecies<Double> D = Species.DOUBLE;
-  private static final VectorSpecies<Long> L = Species.LONG;
-  private static final DoubleVector LIMITS = DoubleVector.broadcast(D, 2 * NearForm.LIMIT);
-  private static final LongVector ZERO = LongVector.zero(L);
-  private static final int V = VectorWidth.BITS / Float.SIZE;
+/** Computes tiles of {@link FloatNearForm} by vectors. One thread's. */
+final class FloatNearKernel {
+  private static final int V = FloatNearForm.V;
   private static final int NR = FloatPanels.NR;
 
-  /** Twice the KL of a block of dimensions, row-major {@code [rows, NR]}. */
+  /** The KL of a block of dimensions, row-major {@code [rows, NR]}. */
   private final float[] acc = new float[Tile.CAPACITY];
 
   /** KL, likewise; valid for {@link #rows}. */
@@ -31,23 +21,25 @@ final class NearKernel {
   /** Columns, as bits, whose parameters equal a column's; 0 where it is not known. */
   private final long[] same = new long[NR];
 
-  /** Computes {@link #kl} of the first {@code count} of {@link #rows}, NaN where 64 dimensions have more than {@link NearForm#LIMIT}. */
+  /** Computes {@link #kl} of the first {@code count} of {@link #rows}, NaN where the form does not hold. */
   private void compute(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
     int d = q.dimension();
-    float[] rowWeights = NearForm.ROW_WEIGHTS.of(q);
-    float[] columns = NearForm.COLUMNS.of(p).panel(p, t.column / NR);
+    FloatNearForm.Rows values = FloatNearForm.ROWS.of(q);
+    float[] columns = FloatNearForm.COLUMNS.of(p).panel(p, t.column / NR);
+    float[] series = FloatNearForm.series(q.kind());
     Arrays.fill(rows, count, count + 3, rows[count - 1]);
     Arrays.fill(same, 0);
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
       for (int c = 0; c < t.columns; c += V) {
         // a block of dimensions stays in the L1 cache for all rows
-        int at = (c / V * d + h) * NearForm.FIELDS * V;
+        int at = (c / V * d + h) * FloatNearForm.FIELDS * V;
         for (int k = 0; k < count; k += 4) {
           NearMicroKernel.tile4x1(
-              q.mean32(),
-              q.scale32(),
-              rowWeights,
+              q.kind(),
+              values.mean(),
+              values.scale(),
+              values.weights(),
               t.row * d + h,
               d,
               rows[k],
@@ -57,29 +49,12 @@ final class NearKernel {
               columns,
               at,
               length,
+              series,
               acc,
               c);
         }
       }
-      promote(t.rows * NR, h == 0);
-    }
-  }
-
-  /** Adds a block of dimensions to {@link #kl}, NaN where it has more than {@link NearForm#LIMIT}. */
-  private void promote(int n, boolean first) {
-    for (int i = 0; i < n; i += D.length()) {
-      DoubleVector part =
-          (DoubleVector)
-              FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, D, 0);
-      LongVector beyond =
-          ZERO.sub(
-              ((LongVector) LIMITS.sub(part).reinterpretShape(L, 0))
-                  .lanewise(VectorOperators.LSHR, 63));
-      part =
-          (DoubleVector)
-              ((LongVector) part.reinterpretShape(L, 0)).or(beyond).reinterpretShape(D, 0);
-      part = part.mul(0.5);
-      (first ? part : part.add(DoubleVector.fromArray(D, kl, i))).intoArray(kl, i);
+      Epilogue.promote(acc, kl, 0, t.rows * NR, h == 0);
     }
   }
 
@@ -87,7 +62,7 @@ final class NearKernel {
   boolean store(Tile t, DiagonalBatch q, DiagonalBatch p, TileSums<?> floats, TileSums<?> doubles) {
     Arrays.setAll(rows, i -> i);
     compute(t, q, p, t.rows);
-    double least = NearForm.leastKl(q.dimension());
+    double least = FloatNearForm.leastKl(q.dimension());
     int stored = Epilogue.storeNear(t, kl, floats, doubles, least);
     return stored > 0 || (stored == 0 && areLowEqual(t, q, p, least));
   }
@@ -117,8 +92,8 @@ final class NearKernel {
    * @param left how many are open
    * @param pairs computes few of them one by one, to the same bits
    */
-  int settle(Tile t, DiagonalBatch q, DiagonalBatch p, int left, NearForm pairs) {
-    if (!NearForm.isPacked(q, p, t.column / NR, left)) {
+  int settle(Tile t, DiagonalBatch q, DiagonalBatch p, int left, FloatNearForm pairs) {
+    if (!FloatNearForm.isPacked(q, p, t.column / NR, left)) {
       return settlePairs(t, q, p, pairs);
     }
     int count = 0;
@@ -128,25 +103,42 @@ final class NearKernel {
       }
     }
     compute(t, q, p, count);
+    putBeyond(t, q, p);
+    return t.settle(kl, FloatNearForm.leastKl(q.dimension())) == 0
+        ? 0
+        : settleEqual(t, q, p, count);
+  }
+
+  /** Puts NaN where this precision does not hold the scales. */
+  private void putBeyond(Tile t, DiagonalBatch q, DiagonalBatch p) {
+    int end = t.row + t.rows;
+    for (int i = q.beyond32().nextSetBit(t.row); i >= 0 && i < end; ) {
+      Arrays.fill(kl, (i - t.row) * NR, (i - t.row + 1) * NR, Double.NaN);
+      i = q.beyond32().nextSetBit(i + 1);
+    }
+    end = t.column + t.columns;
+    for (int j = p.beyond32().nextSetBit(t.column); j >= 0 && j < end; ) {
+      for (int i = 0; i < t.rows; i++) {
+        kl[i * NR + j - t.column] = Double.NaN;
+      }
+      j = p.beyond32().nextSetBit(j + 1);
+    }
+  }
+
+  /** Settles the open entries of equal parameters; how many stay open. */
+  private int settleEqual(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
     int open = 0;
     for (int k = 0; k < count; k++) {
       int i = rows[k];
       long zeros = 0;
       for (int j = 0; j < t.columns; j++) {
-        double value = kl[i * NR + j];
-        if (!t.isOpen(i, j)) {
-          continue;
-        }
-        if (value == 0) {
-          zeros |= 1L << j;
-        } else if (NearForm.isRight(value, q, t.row + i, p, t.column + j)) {
-          t.settle(i, j, value);
-        } else {
+        if (t.isOpen(i, j)) {
           open++;
+          zeros |= kl[i * NR + j] == 0 ? 1L << j : 0;
         }
       }
       long equal = equal(t, q, p, i, zeros);
-      open += Long.bitCount(zeros ^ equal);
+      open -= Long.bitCount(equal);
       for (; equal != 0; equal &= equal - 1) {
         t.settle(i, Long.numberOfTrailingZeros(equal), 0);
       }
@@ -154,7 +146,7 @@ final class NearKernel {
     return open;
   }
 
-  private static int settlePairs(Tile t, DiagonalBatch q, DiagonalBatch p, NearForm pairs) {
+  private static int settlePairs(Tile t, DiagonalBatch q, DiagonalBatch p, FloatNearForm pairs) {
     int open = 0;
     for (int i = 0; i < t.rows; i++) {
       for (int j = 0; j < t.columns; j++) {
@@ -181,7 +173,7 @@ final class NearKernel {
           same[j] |= p.isEqual(t.column + j, p, t.column + k) ? 1L << k : 0;
         }
       }
-      if (q.isEqual(t.row + i, p, t.column + j)) {
+      if (FloatNearForm.areEqual(q, t.row + i, p, t.column + j)) {
         equal |= bits & same[j];
       }
       bits &= ~same[j];
