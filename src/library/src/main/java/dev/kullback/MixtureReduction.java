@@ -3,10 +3,13 @@ package dev.kullback;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.mixture.ReducedMixtures;
+import dev.kullback.internal.mixture.ReductionOptions;
+import dev.kullback.internal.mixture.ReductionWorker;
+import dev.kullback.internal.work.Crew;
 import java.util.Arrays;
 import java.util.Objects;
 import java.util.function.IntConsumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Mixtures {@code Σ_i w_i N(μ_i, P_i)} of Gaussians that were reduced, each by itself, to fewer components, by merging two of them at a time
@@ -46,9 +49,12 @@ import java.util.function.IntConsumer;
  * <p>Results do not depend on anything but the arguments. Costs that differ by less than 3.6e-12 of themselves, as computed, count as
  * equal, and go to the lower i, then to the lower j. This holds for all costs that are equal in exact arithmetic, within the accuracy above: those of
  * mirrored, permuted or translated pairs, for instance. Full covariances of large condition numbers and merged components, whose means and
- * covariances are rounded, may fall short of it. It runs on the calling thread, needs {@code O(N D²)} memory, and goes through all pairs once and through those of a component again when it has changed: in
- * practice {@code O(N² D)} time, and {@code O(D³)} for each cost that a bound does not rule out. A {@code MixtureReduction} is immutable
- * and safe for use by any number of threads.
+ * covariances are rounded, may fall short of it. It needs {@code O(N D²)} memory. A component's cheapest partner is looked for in a tree of
+ * boxes around means, at first and when one of the two has changed: {@code O(N D)} time at most, and {@code O(D³)} for each cost that bounds
+ * do not rule out. A {@code MixtureReduction} is immutable and safe for use by any number of threads.
+ *
+ * <p>{@link #reducer} is for a filter that reduces at every time step: it keeps its memory, writes to the caller's arrays, and shares
+ * mixtures among threads.
  *
  * @since 0.1.0
  */
@@ -62,17 +68,26 @@ public final class MixtureReduction {
 
   private final int raised;
 
-  private MixtureReduction(Mixtures from, ReducedMixtures reduced) {
+  private MixtureReduction(Mixtures from, ReductionWorker reduced) {
+    int n = reduced.size();
     int d = from.components().dimension();
+    double[] means = reduced.means(new double[n * d]);
+    double[] scales = reduced.scales(new double[n * reduced.scaleLength()]);
     Gaussians components =
-        reduced.isFull()
+        from.components() instanceof FullGaussians
             ? FullGaussians.of(
-                new FullBatch(reduced.means, reduced.scales, reduced.low, d, true, false))
-            : Gaussians.owning(ScaleKind.VARIANCE, reduced.means, reduced.scales, d);
-    assignments = reduced.assignments;
-    costs = reduced.costs;
-    raised = reduced.raised;
-    mixtures = Mixtures.owning(components, reduced.weights, reduced.offsets, from.isNormalized());
+                new FullBatch(
+                    means, scales, reduced.low(new double[scales.length]), d, true, false))
+            : Gaussians.owning(ScaleKind.VARIANCE, means, scales, d);
+    assignments = reduced.assignments();
+    costs = reduced.costs();
+    raised = reduced.raised();
+    mixtures =
+        Mixtures.owning(
+            components,
+            reduced.weights(new double[n]),
+            reduced.offsets(new int[from.size() + 1]),
+            from.isNormalized());
   }
 
   /**
@@ -104,24 +119,164 @@ public final class MixtureReduction {
    */
   public static MixtureReduction runnalls(
       Mixtures mixtures, int size, double maxCost, IntConsumer progress) {
-    Objects.requireNonNull(mixtures, "mixtures");
-    Objects.requireNonNull(progress, "progress");
+    return reducer(size).maxCost(maxCost).progress(progress).reduce(mixtures);
+  }
+
+  /**
+   * Makes a reducer, which keeps its working memory from one call to the next: for a filter, which reduces at every time step.
+   *
+   * @param size K, the most components that are left of a mixture, at least 1
+   * @return the reducer, by Runnalls' cost, on the calling thread
+   * @throws IllegalArgumentException if size is below 1
+   */
+  public static Reducer reducer(int size) {
     if (size < 1) {
       throw new IllegalArgumentException("size must be at least 1, is " + size);
     }
-    if (!(maxCost >= 0)) {
-      throw new IllegalArgumentException("maxCost must be >= 0, is " + maxCost);
+    return new Reducer(new ReductionOptions(size, Double.POSITIVE_INFINITY, _ -> {}), null);
+  }
+
+  /**
+   * Reduces mixtures, again and again. Each setting returns another reducer, and leaves this one as it is. A reducer is safe for use by any
+   * number of threads; it keeps working memory for each that calls it at once.
+   *
+   * @since 0.1.0
+   */
+  public static final class Reducer {
+    private final ReductionOptions options;
+    private final @Nullable KlEngine engine;
+    private final Crew<ReductionWorker> crew;
+
+    private Reducer(ReductionOptions options, @Nullable KlEngine engine) {
+      this.options = options;
+      this.engine = engine;
+      crew =
+          new Crew<>(
+              "kullback",
+              engine == null ? 1 : engine.engine.threads(),
+              engine == null ? null : engine.engine.executor(),
+              ReductionWorker::new,
+              ReductionWorker::clear);
     }
-    checkRange(KlEngine.batch(mixtures.components()));
-    ReducedMixtures reduced =
-        new ReducedMixtures(
-            KlEngine.batch(mixtures.components()),
-            mixtures.weights(),
-            mixtures.offsets(),
-            size,
-            maxCost,
-            progress);
-    return new MixtureReduction(mixtures, reduced);
+
+    /**
+     * Limits what a merger may cost: a mixture is left as it is before the first one that costs more, and may keep more than K components.
+     *
+     * @param nats the most, ≥ 0; +∞, the default, for no limit
+     * @return a reducer with this limit
+     * @throws IllegalArgumentException if it is negative or NaN
+     */
+    public Reducer maxCost(double nats) {
+      if (!(nats >= 0)) {
+        throw new IllegalArgumentException("maxCost must be >= 0, is " + nats);
+      }
+      return new Reducer(new ReductionOptions(options.size(), nats, options.progress()), engine);
+    }
+
+    /**
+     * Tells how far a call is.
+     *
+     * @param left takes the number of components left in all mixtures on the calling thread, before the first merger and after each of that
+     *     thread; what it throws ends the reduction
+     * @return a reducer that tells
+     */
+    public Reducer progress(IntConsumer left) {
+      return new Reducer(
+          new ReductionOptions(
+              options.size(), options.maxCost(), Objects.requireNonNull(left, "progress")),
+          engine);
+    }
+
+    /**
+     * Shares the mixtures of a call among the threads of an engine. Results are the same to the bit.
+     *
+     * @param engine an engine of any divergence, whose threads help until it is closed
+     * @return a reducer with these threads
+     */
+    public Reducer engine(KlEngine engine) {
+      return new Reducer(options, Objects.requireNonNull(engine, "engine"));
+    }
+
+    /**
+     * Reduces each mixture to at most K components.
+     *
+     * @param mixtures N mixtures
+     * @return the reduced mixtures
+     * @throws IllegalArgumentException if components have means, variances or factors too large or too small for squares in double (beyond
+     *     2^±250, variances of diagonal ones beyond 2^±500)
+     * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
+     */
+    public MixtureReduction reduce(Mixtures mixtures) {
+      ReductionWorker worker = begin(mixtures, true);
+      try {
+        return new MixtureReduction(mixtures, worker);
+      } finally {
+        crew.giveBack(worker);
+      }
+    }
+
+    /**
+     * Reduces each mixture to at most K components, into the caller's arrays, the first mixture's components at first. A warm call on one
+     * thread allocates nothing, unless a merger waits as double does not hold its covariance.
+     *
+     * @param mixtures N mixtures
+     * @param weights where the weights of the R components that are left go, {@code [R]} or longer; each component at most has room in N·K
+     *     rows, unless there is a limit to costs
+     * @param means where their means go, {@code [R, D]}
+     * @param covariances where their covariances go, {@code [R, D, D]}; of diagonal components variances, {@code [R, D]}
+     * @param offsets where the index of the first component of each mixture goes, and R, {@code [N + 1]}
+     * @return R
+     * @throws IllegalArgumentException if an array is too short, which leaves all as they are, and as {@link #reduce(Mixtures)} does
+     * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
+     */
+    public int reduce(
+        Mixtures mixtures, double[] weights, double[] means, double[] covariances, int[] offsets) {
+      ReductionWorker worker = begin(mixtures, false);
+      try {
+        int n = worker.size();
+        long d = mixtures.components().dimension();
+        boolean isFull = mixtures.components() instanceof FullGaussians;
+        checkRoom("weights", weights.length, n);
+        checkRoom("means", means.length, n * d);
+        checkRoom("covariances", covariances.length, isFull ? n * d * d : n * d);
+        checkRoom("offsets", offsets.length, mixtures.size() + 1);
+        worker.weights(weights);
+        worker.means(means);
+        if (isFull) {
+          worker.covariances(covariances);
+        } else {
+          worker.scales(covariances);
+        }
+        worker.offsets(offsets);
+        return n;
+      } finally {
+        crew.giveBack(worker);
+      }
+    }
+
+    private static void checkRoom(String name, int length, long needed) {
+      if (length < needed) {
+        throw new IllegalArgumentException(
+            "%s has %d elements, but the reduced mixtures need %d".formatted(name, length, needed));
+      }
+    }
+
+    /** Reduces mixtures; returns the worker that has them, which is to be given back. */
+    private ReductionWorker begin(Mixtures mixtures, boolean hasFactors) {
+      Batch batch = KlEngine.batch(Objects.requireNonNull(mixtures, "mixtures").components());
+      checkRange(batch);
+      ReductionWorker worker = crew.take();
+      boolean isDone = false;
+      try {
+        worker.reduce(crew, batch, mixtures.ownWeights(), mixtures.offsets(), options, hasFactors);
+        isDone = true;
+        return worker;
+      } finally {
+        if (!isDone) {
+          crew.giveBack(worker);
+        }
+      }
+    }
   }
 
   private static void checkRange(Batch batch) {

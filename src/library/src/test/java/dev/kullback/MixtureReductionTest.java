@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.WarmCalls;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -936,6 +937,104 @@ class MixtureReductionTest {
     assertThat(progress)
         .containsExactlyElementsOf(IntStream.rangeClosed(16, 40).map(k -> 56 - k).boxed().toList());
     assertThat(reduced).hasToString("MixtureReduction[40 to 16, cost " + reduced.totalCost() + "]");
+  }
+
+  /** Of mixtures of many leaves of the tree, the plain loop's costs, and its components. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void manyComponentsMergeInTheGreedyOrder(boolean isFull) {
+    Mix mix = random(300, 2, isFull, 4, new Random(11));
+    MixtureReduction reduced = mix.reduce(250, INFINITY);
+    Mix left = mix;
+    for (double cost : reduced.costs()) {
+      int best = 0;
+      int with = 0;
+      double least = INFINITY;
+      for (int i = 0; i < left.size(); i++) {
+        for (int j = i + 1; j < left.size(); j++) {
+          double plain = plainCost(left, i, j);
+          if (plain < least) {
+            least = plain;
+            best = i;
+            with = j;
+          }
+        }
+      }
+      assertThat(cost).isCloseTo(least, within(1e-15 + 1e-10 * least));
+      left = without(left, with, best, merged(left, best, with));
+    }
+    assertThat(means(reduced)).containsExactly(left.means, within(1e-12));
+  }
+
+  // --- reducers
+
+  /** Mixtures of several sizes, dimensions and kinds go through one reducer, whose memory they share; threads do not matter. */
+  @Test
+  void aReducerForgetsItsCalls() {
+    MixtureReduction.Reducer reducer = MixtureReduction.reducer(5);
+    try (KlEngine engine = KlEngine.builder().threads(3).build()) {
+      for (int n : new int[] {40, 700, 4, 150}) {
+        for (boolean isFull : new boolean[] {true, false}) {
+          for (int d : new int[] {3, 1}) {
+            Mix mix = random(n, d, isFull, 2, new Random(n));
+            int[] offsets = {0, 1, n / 2, n};
+            Mixtures mixtures = Mixtures.unnormalized(mix.components(), mix.weights, offsets);
+            MixtureReduction expected = MixtureReduction.runnalls(mixtures, 5);
+            Gaussians left = expected.mixtures().components();
+            for (var each : List.of(reducer, reducer.engine(engine))) {
+              MixtureReduction got = each.reduce(mixtures);
+              assertThat(got.costs()).containsExactly(expected.costs());
+              assertThat(got.assignments()).containsExactly(expected.assignments());
+              assertThat(got.mixtures().weights()).containsExactly(expected.mixtures().weights());
+              assertThat(means(got)).containsExactly(means(expected));
+              assertThat(covariances(got)).containsExactly(covariances(expected));
+              double[] weights = new double[15];
+              double[] means = new double[15 * d];
+              double[] covariances = new double[15 * d * d];
+              int[] places = new int[4];
+              assertThat(each.reduce(mixtures, weights, means, covariances, places))
+                  .isEqualTo(left.size());
+              assertThat(places)
+                  .containsExactly(
+                      IntStream.range(0, 4).map(expected.mixtures()::offset).toArray());
+              assertThat(weights).startsWith(expected.mixtures().weights());
+              assertThat(means).startsWith(means(expected));
+              assertThat(covariances).startsWith(covariances(expected));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void aWarmStepAllocatesNothing() {
+    Mix mix = random(60, 4, true, 2, new Random(1));
+    Mixtures mixtures = Mixtures.of(mix.components(), mix.weights);
+    MixtureReduction.Reducer reducer = MixtureReduction.reducer(8);
+    double[] weights = new double[8];
+    double[] means = new double[32];
+    double[] covariances = new double[128];
+    int[] offsets = new int[2];
+    WarmCalls.allocateNothing(
+        "reductions", 20, () -> reducer.reduce(mixtures, weights, means, covariances, offsets));
+  }
+
+  @Test
+  void shortArraysAreRefused() {
+    Mix mix = random(20, 2, true, 2, new Random(1));
+    Mixtures mixtures = Mixtures.of(mix.components(), mix.weights);
+    MixtureReduction.Reducer reducer = MixtureReduction.reducer(8);
+    double[] weights = new double[8];
+    assertThatIllegalArgumentException()
+        .isThrownBy(
+            () -> reducer.reduce(mixtures, weights, new double[16], new double[31], new int[2]))
+        .withMessage("covariances has 31 elements, but the reduced mixtures need 32");
+    assertThatIllegalArgumentException()
+        .isThrownBy(
+            () -> reducer.reduce(mixtures, weights, new double[16], new double[32], new int[1]))
+        .withMessage("offsets has 1 elements, but the reduced mixtures need 2");
+    assertThat(weights).containsOnly(0);
   }
 
   /** What is reduced of mixtures whose weights have the sum 1 goes on as such; an intensity does not. */

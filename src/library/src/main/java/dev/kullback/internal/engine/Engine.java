@@ -212,6 +212,11 @@ public final class Engine implements AutoCloseable {
     return crew.threads();
   }
 
+  /** Returns where helpers run; null if there are none. */
+  public @Nullable Executor executor() {
+    return crew.executor();
+  }
+
   /** What runs, on how many threads, and why the vector backend cannot, if so. */
   public String describe() {
     if (device != null) {

@@ -3,6 +3,7 @@ package dev.kullback.internal.mixture;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
@@ -32,27 +33,34 @@ import java.util.Arrays;
  * <p>A component that was merged has the moments of the original ones that it is made of, computed of these: errors do not add up from one
  * merger to the next. Used by one thread.
  */
-public abstract class Components {
+abstract class Components {
   /** Norm of X up to which G is used: there, no more than two bits cancel, and the logarithms would lose more. */
   static final double SMALL = 0.5;
+
+  private static final int NONE = -1;
 
   final int dimension;
 
   /** Numbers that hold a covariance: variances, or a packed triangle. */
   final int length;
 
+  private int size;
+
   /** Each component's weight, mean and covariance, as merged so far. */
-  final double[] weight;
+  double[] weight = {};
 
-  final double[] mean;
-  final double[] covariance;
+  double[] mean = {};
+  double[] covariance = {};
 
-  private final double[] originalWeight;
-  private final double[] originalMean;
-  private final double[] originalCovariance;
+  private double[] originalWeight = {};
+  private double[] originalMean = {};
+  private double[] originalCovariance = {};
 
   /** The component that each original one is now part of: of those merged, the one of the lowest index. */
-  private final int[] owner;
+  private int[] owner = {};
+
+  /** The next original one of the same component, of a higher index, or {@link #NONE}. */
+  private int[] next = {};
 
   /** Row and column of each number of a covariance. */
   private final int[] row;
@@ -68,25 +76,15 @@ public abstract class Components {
   private final double[] error;
   private final double[] shift;
 
-  /** Owners, and a component's mean and covariance, before a merger that may be undone. */
-  private final int[] ownerBefore;
-
+  /** A component's mean and covariance before a merger that may be undone. */
   private final double[] meanBefore;
+
   private final double[] covarianceBefore;
 
-  /** Makes the components of means, which it copies, as it does weights, and of covariances, which it keeps. */
-  Components(double[] weights, double[] mean, double[] covariance) {
-    int n = weights.length;
-    dimension = mean.length / n;
-    length = covariance.length / n;
-    weight = weights.clone();
-    this.mean = mean.clone();
-    this.covariance = covariance;
-    originalWeight = weights;
-    originalMean = mean;
-    originalCovariance = covariance.clone();
-    owner = new int[n];
-    Arrays.setAll(owner, i -> i);
+  /** Makes room for components, of {@code length} numbers a covariance. */
+  Components(int dimension, int length) {
+    this.dimension = dimension;
+    this.length = length;
     row = new int[length];
     column = new int[length];
     for (int k = 0, r = 0, c = 0; k < length; k++) {
@@ -100,46 +98,101 @@ public abstract class Components {
     sum = new double[length];
     error = new double[length];
     shift = new double[dimension];
-    ownerBefore = new int[n];
     meanBefore = new double[dimension];
     covarianceBefore = new double[length];
   }
 
-  public static Components of(Batch batch, double[] weights) {
+  /** Makes room for components of a batch's kind. */
+  static Components of(Batch batch) {
     return switch (batch) {
-      case DiagonalBatch d -> new DiagonalComponents(d, weights);
-      case FullBatch f -> new FullComponents(f, weights);
+      case DiagonalBatch d -> new DiagonalComponents(d.dimension());
+      case FullBatch f -> new FullComponents(f.dimension());
     };
   }
 
-  public final int dimension() {
+  /** Whether this one has room for components of a batch's kind. */
+  final boolean isFor(Batch batch) {
+    return batch.dimension() == dimension && batch instanceof FullBatch == isFull();
+  }
+
+  /** Takes the components [from, to) of a batch, with these weights. */
+  final void load(Batch batch, double[] weights, int from, int to) {
+    size = to - from;
+    if (owner.length < size) {
+      grow(size);
+    }
+    System.arraycopy(weights, from, weight, 0, size);
+    for (int i = 0; i < size; i++) {
+      take(batch, from + i, i);
+      owner[i] = i;
+      next[i] = NONE;
+    }
+    System.arraycopy(weight, 0, originalWeight, 0, size);
+    System.arraycopy(mean, 0, originalMean, 0, size * dimension);
+    System.arraycopy(covariance, 0, originalCovariance, 0, size * length);
+  }
+
+  /** Makes room for {@code n} components. */
+  void grow(int n) {
+    weight = new double[n];
+    mean = new double[n * dimension];
+    covariance = new double[n * length];
+    originalWeight = new double[n];
+    originalMean = new double[mean.length];
+    originalCovariance = new double[covariance.length];
+    owner = new int[n];
+    next = new int[n];
+  }
+
+  /** Takes a Gaussian of a batch as component i. */
+  abstract void take(Batch batch, int from, int i);
+
+  final int dimension() {
     return dimension;
   }
 
-  /** Whether covariances are matrices, not variances. */
-  public abstract boolean isFull();
+  /** Returns the number of components before the first merger. */
+  final int size() {
+    return size;
+  }
 
-  public final double weight(int i) {
+  final double mean(int i, int h) {
+    return mean[i * dimension + h];
+  }
+
+  final double variance(int i, int h) {
+    return covariance[i * length + variance(h)];
+  }
+
+  /** Returns the index of a variance in a covariance. */
+  private int variance(int h) {
+    return length == dimension ? h : Cholesky.packedLength(h) + h;
+  }
+
+  /** Whether covariances are matrices, not variances. */
+  abstract boolean isFull();
+
+  final double weight(int i) {
     return weight[i];
   }
 
   /** Copies a component's mean. */
-  public final void copyMean(int i, double[] to, int at) {
+  final void copyMean(int i, double[] to, int at) {
     System.arraycopy(mean, i * dimension, to, at, dimension);
+  }
+
+  /** Copies a component's variances, or its packed covariance. */
+  final void copyCovariance(int i, double[] to, int at) {
+    System.arraycopy(covariance, i * length, to, at, length);
   }
 
   /**
    * Writes a component's variances, or its packed factor and what rounding took from it: as they were given, where it was not merged.
    */
-  public abstract void copyScale(int i, double[] to, double[] low, int at);
-
-  /** Numbers that {@link #copyScale} writes. */
-  public final int scaleLength() {
-    return length;
-  }
+  abstract void copyScale(int i, double[] to, double[] low, int at);
 
   /** Whether a component's covariance was raised to be positive definite. */
-  public boolean isRaised(int i) {
+  boolean isRaised(int i) {
     return false;
   }
 
@@ -149,12 +202,12 @@ public abstract class Components {
   }
 
   /** Returns the component that an original one is part of. */
-  public final int owner(int original) {
+  final int owner(int original) {
     return owner[original];
   }
 
   /** Returns the cost of merging two components. */
-  public final double cost(int i, int j) {
+  final double cost(int i, int j) {
     int heavy = weight[j] > weight[i] || (weight[j] == weight[i] && isWider(j, i)) ? j : i;
     int light = i + j - heavy;
     if (weight[light] == 0) {
@@ -173,15 +226,10 @@ public abstract class Components {
   /** Returns twice the cost of merging a component into one that is not lighter. */
   abstract double doubleCost(int heavy, int light);
 
-  /**
-   * Whether merging two components certainly costs more than {@code most}, by a bound first that takes no factorization. It holds as
-   * {@code ln|a P_i + b P_j|} is concave:
-   *
-   * <pre>
-   * cost ≥ ½ w ln(1 + x) ≥ w x/(2 + x),  x = ab dᵀ(a P_i + b P_j)⁻¹d ≥ ab d_h²/(a P_i,hh + b P_j,hh)
-   * </pre>
-   */
-  abstract boolean costsMore(int i, int j, double most);
+  /** Whether merging two components certainly costs more than {@code most}, by what is computed sooner than a cost, but not in no time. */
+  boolean costsMore(int i, int j, double most) {
+    return false;
+  }
 
   /**
    * Merges component j into component i, and returns true; or does nothing, and returns false, where their covariance is not positive
@@ -191,18 +239,57 @@ public abstract class Components {
    */
   final boolean merge(int i, int j, boolean mayRaise) {
     double weightBefore = weight[i];
-    System.arraycopy(owner, 0, ownerBefore, 0, owner.length);
     System.arraycopy(mean, i * dimension, meanBefore, 0, dimension);
     System.arraycopy(covariance, i * length, covarianceBefore, 0, length);
-    combine(i, j);
+    join(i, j);
+    combine(i);
     if (weight[i] == 0 || factor(i, mayRaise)) {
+      for (int k = j; k != NONE; k = next[k]) {
+        owner[k] = i;
+      }
       return true;
     }
     weight[i] = weightBefore;
-    System.arraycopy(ownerBefore, 0, owner, 0, owner.length);
     System.arraycopy(meanBefore, 0, mean, i * dimension, dimension);
     System.arraycopy(covarianceBefore, 0, covariance, i * length, length);
+    part(i);
     return false;
+  }
+
+  /** Makes one list of the original ones of two components, in their order. */
+  private void join(int i, int j) {
+    int last = i;
+    for (int a = next[i], b = j; a != NONE || b != NONE; last = next[last]) {
+      if (b == NONE || (a != NONE && a < b)) {
+        next[last] = a;
+        a = next[a];
+      } else {
+        next[last] = b;
+        b = next[b];
+      }
+    }
+  }
+
+  /** Undoes {@link #join}. */
+  private void part(int i) {
+    int k = next[i];
+    int a = i;
+    int b = NONE;
+    next[i] = NONE;
+    while (k != NONE) {
+      int after = next[k];
+      next[k] = NONE;
+      if (owner[k] == i) {
+        next[a] = k;
+        a = k;
+      } else {
+        if (b != NONE) {
+          next[b] = k;
+        }
+        b = k;
+      }
+      k = after;
+    }
   }
 
   /** Makes what costs need of a merged component; returns whether its covariance is positive definite in double, or was raised. */
@@ -210,15 +297,10 @@ public abstract class Components {
     return true;
   }
 
-  private void combine(int i, int j) {
-    int heaviest = -1;
-    for (int k = 0; k < owner.length; k++) {
-      if (owner[k] == j) {
-        owner[k] = i;
-      }
-      if (owner[k] == i && (heaviest < 0 || originalWeight[k] > originalWeight[heaviest])) {
-        heaviest = k;
-      }
+  private void combine(int i) {
+    int heaviest = i;
+    for (int k = next[i]; k != NONE; k = next[k]) {
+      heaviest = originalWeight[k] > originalWeight[heaviest] ? k : heaviest;
     }
     weight[i] = totalWeight(i);
     if (weight[i] > 0) {
@@ -230,12 +312,10 @@ public abstract class Components {
   private double totalWeight(int i) {
     double total = 0;
     double errors = 0;
-    for (int k = 0; k < owner.length; k++) {
-      if (owner[k] == i) {
-        double next = total + originalWeight[k];
-        errors += Compensation.error(total, originalWeight[k], next);
-        total = next;
-      }
+    for (int k = i; k != NONE; k = next[k]) {
+      double more = total + originalWeight[k];
+      errors += Compensation.error(total, originalWeight[k], more);
+      total = more;
     }
     return total + errors;
   }
@@ -243,15 +323,11 @@ public abstract class Components {
   /** Sets the mean as that of the heaviest original component and the mean difference from it, which is 0 where all are equal. */
   private void mergeMean(int i, int heaviest) {
     clearSums();
-    for (int k = 0; k < owner.length; k++) {
-      if (owner[k] == i) {
-        double share =
-            originalWeight[k] / weight[i]; // first, as small weights of small squares underflow
-        for (int h = 0; h < dimension; h++) {
-          add(
-              h,
-              share * (originalMean[k * dimension + h] - originalMean[heaviest * dimension + h]));
-        }
+    for (int k = i; k != NONE; k = next[k]) {
+      double share =
+          originalWeight[k] / weight[i]; // first, as small weights of small squares underflow
+      for (int h = 0; h < dimension; h++) {
+        add(h, share * (originalMean[k * dimension + h] - originalMean[heaviest * dimension + h]));
       }
     }
     for (int h = 0; h < dimension; h++) {
@@ -261,21 +337,18 @@ public abstract class Components {
 
   private void mergeCovariance(int i, int heaviest) {
     clearSums();
-    for (int k = 0; k < owner.length; k++) {
-      if (owner[k] == i) {
-        checkpoint.pass(Checkpoint.ofPlain(length));
-        double share = originalWeight[k] / weight[i];
-        for (int h = 0; h < dimension; h++) {
-          shift[h] = originalMean[k * dimension + h] - mean[i * dimension + h];
-        }
-        for (int e = 0; e < length; e++) {
-          add(
-              e,
-              share
-                  * (originalCovariance[k * length + e]
-                      - originalCovariance[heaviest * length + e]));
-          add(e, share * (shift[row[e]] * shift[column[e]]));
-        }
+    for (int k = i; k != NONE; k = next[k]) {
+      checkpoint.pass(Checkpoint.ofPlain(length));
+      double share = originalWeight[k] / weight[i];
+      for (int h = 0; h < dimension; h++) {
+        shift[h] = originalMean[k * dimension + h] - mean[i * dimension + h];
+      }
+      for (int e = 0; e < length; e++) {
+        add(
+            e,
+            share
+                * (originalCovariance[k * length + e] - originalCovariance[heaviest * length + e]));
+        add(e, share * (shift[row[e]] * shift[column[e]]));
       }
     }
     for (int e = 0; e < length; e++) {
@@ -289,8 +362,8 @@ public abstract class Components {
   }
 
   private void add(int k, double x) {
-    double next = sum[k] + x;
-    error[k] += Compensation.error(sum[k], x, next);
-    sum[k] = next;
+    double more = sum[k] + x;
+    error[k] += Compensation.error(sum[k], x, more);
+    sum[k] = more;
   }
 }

@@ -1,30 +1,33 @@
 package dev.kullback.internal.mixture;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.Excess;
 import dev.kullback.internal.numerics.Compensation;
 
 /** Components with diagonal covariances, of which a merger keeps the variances. Its cost is a sum over the dimensions. */
 final class DiagonalComponents extends Components {
-  DiagonalComponents(DiagonalBatch batch, double[] weights) {
-    super(weights, batch.mean64(), variances(batch));
-  }
-
-  private static double[] variances(DiagonalBatch batch) {
-    double[] variances = new double[batch.size() * batch.dimension()];
-    for (int k = 0; k < variances.length; k++) {
-      variances[k] = batch.kind().variance(batch.scale(k));
-    }
-    return variances;
+  DiagonalComponents(int dimension) {
+    super(dimension, dimension);
   }
 
   @Override
-  public boolean isFull() {
+  void take(Batch batch, int from, int i) {
+    DiagonalBatch diagonal = (DiagonalBatch) batch;
+    for (int h = 0; h < dimension; h++) {
+      mean[i * dimension + h] = diagonal.mean(from * dimension + h);
+      covariance[i * dimension + h] =
+          diagonal.kind().variance(diagonal.scale(from * dimension + h));
+    }
+  }
+
+  @Override
+  boolean isFull() {
     return false;
   }
 
   @Override
-  public void copyScale(int i, double[] to, double[] low, int at) {
+  void copyScale(int i, double[] to, double[] low, int at) {
     System.arraycopy(covariance, i * length, to, at, length);
   }
 
@@ -59,19 +62,5 @@ final class DiagonalComponents extends Components {
   private static double gap(double x) {
     double f = x / (1 + Math.sqrt(1 + x));
     return 2 * Excess.of(f, 1 + f, 1);
-  }
-
-  @Override
-  boolean costsMore(int i, int j, double most) {
-    double w = weight[i] + weight[j];
-    double a = weight[i] / w;
-    double b = weight[j] / w;
-    double sum = 0;
-    for (int h = 0, k = i * length, l = j * length; h < length; h++, k++, l++) {
-      double d = mean[l] - mean[k];
-      double t = a * b * (d * d);
-      sum += t / (2 * (a * covariance[k] + b * covariance[l]) + t);
-    }
-    return w * sum > most;
   }
 }

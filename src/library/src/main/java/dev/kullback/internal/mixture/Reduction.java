@@ -8,12 +8,13 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Merges the two components that cost least, again and again. Each row i has the least cost of merging component i with one of a higher
- * index or, once that partner was merged with another, a bound below it. A row is gone through again only when it was merged, or when its
- * bound is the least of all rows' values. Costs that may be equal go to the lower i, then to the lower j. A merger whose covariance double
- * does not hold waits until there are no others.
+ * Merges the two components that cost least, again and again. Each pair is in the row of the one that was merged last, or else of the
+ * lower one. A row has the least cost of its pairs or, once that partner was merged or is gone, a bound below it: pairs only leave a row.
+ * So it is gone through again only when its component was merged, or when its bound is the least of all rows' values. Costs that may be
+ * equal go to the lower i, then to the lower j. A merger whose covariance double does not hold waits until there are no others. Used by one
+ * thread, again and again: once its arrays are long enough, it allocates only for mergers that wait.
  */
-public final class Reduction {
+final class Reduction {
   /** What a bound must exceed a cost by, relatively, to count as greater: far more than rounding does to either. */
   private static final double MARGIN = 1 + 0x1p-10;
 
@@ -22,75 +23,144 @@ public final class Reduction {
 
   private static final int NONE = -1;
 
-  private final Components components;
+  /** Step at which a component was merged that is gone: after all. */
+  private static final int GONE = Integer.MAX_VALUE;
 
-  /** The components that are left, ascending: the first {@code size} of these. */
-  private final int[] left;
-
+  final Components components;
+  private final PartnerTree tree;
+  private int total;
   private int size;
 
-  /** Each row's least cost, or a bound below it where the partner is {@link #NONE}; +∞ of the last row, which has no partner. */
-  private final double[] least;
+  /** Size at which the tree is built anew, half of that at which it was. */
+  private int rebuild;
+
+  private int steps;
+
+  /** The components of a tree to be built. */
+  private int[] left = {};
+
+  /** The step at which a component was last merged, 0 if never, and that at which its row was last gone through. */
+  private int[] merged = {};
+
+  private int[] scanned = {};
+
+  /**
+   * Each row's least cost, or a bound below it; +∞ where there is no pair. They are the leaves, from {@link #width} on, of a tree of which
+   * each node k has the least of 2k and 2k + 1.
+   */
+  private double[] least = {};
+
+  private int width;
 
   /** The lowest component of such a cost, or of one that may be equal, and its cost. */
-  private final int[] partner;
+  private int[] partner = {};
 
-  private final double[] cost;
+  private double[] cost = {};
+
+  /** Costs of the mergers, in their order. */
+  private double[] costs = {};
+
+  /** The row whose pair is the lowest of the least cost so far, or one that is to be gone through. */
+  private int best;
+
+  private boolean isStale;
 
   /** Mergers that wait, of components that are left, by {@link #key}. */
   private final Map<Long, Waiting> waiting = new HashMap<>();
 
   private record Waiting(int i, int j, double cost) {}
 
-  public Reduction(Components components, int size) {
+  Reduction(Components components) {
     this.components = components;
-    this.size = size;
-    left = new int[size];
-    Arrays.setAll(left, i -> i);
-    least = new double[size];
-    partner = new int[size];
-    cost = new double[size];
+    tree = new PartnerTree(components);
   }
 
   /**
-   * Merges until {@code wanted} components are left or a merger would cost more than {@code most}, and returns the costs in their order.
+   * Reduces a mixture, whose components were loaded.
    *
    * @param progress runs after each merger
    */
-  public double[] run(int wanted, double most, Runnable progress) {
-    double[] costs = new double[Math.max(0, size - wanted)];
-    int steps = 0;
-    for (int p = 0; steps < costs.length && p < size - 1; p++) {
-      scan(p);
+  void run(ReductionOptions options, Runnable progress) {
+    int wanted = options.size();
+    start();
+    for (int i = 0; size > wanted && i < total; i++) {
+      scan(i);
     }
-    while (steps < costs.length) {
-      int p = cheapest();
-      int i = left[p];
-      Waiting last = cost[i] < Double.POSITIVE_INFINITY ? null : cheapestWaiting();
-      double next = last == null ? cost[i] : last.cost;
-      if (next > most) {
+    while (size > wanted) {
+      int r = cheapest();
+      Waiting last = r == NONE ? cheapestWaiting() : null;
+      int i = last != null ? last.i : r == NONE ? next(0) : Math.min(r, partner[r]);
+      int j = last != null ? last.j : r == NONE ? next(i + 1) : Math.max(r, partner[r]);
+      double next = last != null ? last.cost : r == NONE ? Double.POSITIVE_INFINITY : cost[r];
+      if (next > options.maxCost()) {
         break;
       }
-      if (last != null) {
-        merge(last.i, last.j, true);
-      } else if (!merge(i, partner[i], false)) {
-        waiting.put(key(i, partner[i]), new Waiting(i, partner[i], next));
-        scan(p);
-        continue;
+      if (components.merge(i, j, last != null)) {
+        costs[steps++] = next;
+        follow(i, j);
+        progress.run();
+      } else {
+        waiting.put(key(i, j), new Waiting(i, j, next));
+        if (r != NONE) {
+          scan(r);
+        }
       }
-      costs[steps++] = next;
-      progress.run();
     }
-    return Arrays.copyOf(costs, steps);
   }
 
-  public int size() {
+  private void start() {
+    total = components.size();
+    size = total;
+    steps = 0;
+    waiting.clear();
+    if (left.length < total) {
+      left = new int[total];
+      merged = new int[total];
+      scanned = new int[total];
+      partner = new int[total];
+      cost = new double[total];
+      costs = new double[total];
+    }
+    Arrays.fill(merged, 0, total, 0);
+    width = Math.max(2, Integer.highestOneBit(2 * total - 1));
+    if (least.length < 2 * width) {
+      least = new double[2 * width];
+    }
+    Arrays.fill(least, 0, 2 * width, Double.POSITIVE_INFINITY);
+    build();
+  }
+
+  private void build() {
+    int n = 0;
+    for (int i = next(0); i < total; i = next(i + 1)) {
+      left[n++] = i;
+    }
+    tree.build(left, n);
+    rebuild = n / 2;
+  }
+
+  /** Returns the number of components that are left. */
+  int size() {
     return size;
   }
 
-  /** Returns the p-th component that is left. */
-  public int component(int p) {
-    return left[p];
+  /** Returns the first component from i on that is left, or the number of all. */
+  int next(int i) {
+    int k = i;
+    while (k < total && merged[k] == GONE) {
+      k++;
+    }
+    return k;
+  }
+
+  /** Returns the number of mergers. */
+  int steps() {
+    return steps;
+  }
+
+  /** Copies the costs of the mergers. */
+  void copyCosts(double[] to, int at) {
+    System.arraycopy(costs, 0, to, at, steps);
   }
 
   private @Nullable Waiting cheapestWaiting() {
@@ -103,77 +173,129 @@ public final class Reduction {
   }
 
   private static long key(int i, int j) {
-    return (long) i << Integer.SIZE | j;
+    return (long) Math.min(i, j) << Integer.SIZE | Math.max(i, j);
   }
 
-  /** Returns the place of the first row of least cost, or of one that may be equal, with its partner. */
+  /** Returns the row that has the lowest pair of the least cost, or of one that may be equal; {@link #NONE} where all cost +∞. */
   private int cheapest() {
-    while (true) {
-      double most = Double.POSITIVE_INFINITY;
-      for (int p = 0; p < size - 1; p++) {
-        most = Math.min(most, TIE * least[left[p]]);
-      }
-      int best = 0;
-      while (least[left[best]] > most) {
-        best++;
-      }
-      if (partner[left[best]] != NONE) {
+    while (least[1] < Double.POSITIVE_INFINITY) {
+      best = NONE;
+      isStale = false;
+      compare(1, TIE * least[1]);
+      if (!isStale) {
         return best;
       }
       scan(best);
     }
+    return NONE;
   }
 
-  /** Finds the partner of the row at a place, which is not the last. */
-  private void scan(int place) {
-    int i = left[place];
-    least[i] = Double.POSITIVE_INFINITY;
-    cost[i] = Double.POSITIVE_INFINITY;
-    partner[i] = left[place + 1];
-    for (int p = place + 1; p < size; p++) {
-      offer(i, left[p]);
+  private void compare(int node, double most) {
+    if (isStale || least[node] > most) {
+      return;
     }
-    components.checkpoint.pass(Checkpoint.ofPlain((long) (size - place) * components.dimension()));
+    if (node < width) {
+      compare(2 * node, most);
+      compare(2 * node + 1, most);
+      return;
+    }
+    int r = node - width;
+    isStale = merged[partner[r]] > scanned[r];
+    if (isStale || best == NONE || key(r, partner[r]) < key(best, partner[best])) {
+      best = r;
+    }
+  }
+
+  /** Finds the partner of a row. */
+  private void scan(int i) {
+    scanned[i] = steps;
+    least[width + i] = Double.POSITIVE_INFINITY;
+    cost[i] = Double.POSITIVE_INFINITY;
+    visit(i, 1);
+    for (int k = (width + i) / 2; k > 0; k /= 2) {
+      least[k] = Math.min(least[2 * k], least[2 * k + 1]);
+    }
+  }
+
+  /** Goes through a node of the tree, the nearer child first. */
+  private void visit(int i, int node) {
+    int leaf = tree.leaf(node);
+    if (leaf >= 0) {
+      offerAll(i, leaf);
+      return;
+    }
+    double a = tree.bound(i, 2 * node);
+    double b = tree.bound(i, 2 * node + 1);
+    int first = b < a ? 1 : 0;
+    if (!(Math.min(a, b) > MARGIN * least[width + i])) {
+      visit(i, 2 * node + first);
+    }
+    if (!(Math.max(a, b) > MARGIN * least[width + i])) {
+      visit(i, 2 * node + 1 - first);
+    }
+  }
+
+  /** Goes through a leaf, beginning with the component of the least bound, after which few are left to be looked at. */
+  private void offerAll(int i, int leaf) {
+    int n = tree.bounds(i, leaf);
+    int first = NONE;
+    double lowest = MARGIN * least[width + i];
+    for (int p = 0; p < n; p++) {
+      if (tree.bound(p) < lowest && isOf(i, tree.component(leaf, p))) {
+        lowest = tree.bound(p);
+        first = p;
+      }
+    }
+    if (first != NONE) {
+      offer(i, tree.component(leaf, first));
+    }
+    for (int p = 0; p < n; p++) {
+      if (!(tree.bound(p) > MARGIN * least[width + i])
+          && p != first
+          && isOf(i, tree.component(leaf, p))) {
+        offer(i, tree.component(leaf, p));
+      }
+    }
+    components.checkpoint.pass(Checkpoint.ofPlain((long) n * components.dimension()));
+  }
+
+  /** Whether the pair of i and j is in row i. */
+  private boolean isOf(int i, int j) {
+    return merged[i] > merged[j] || (merged[i] == merged[j] && i < j);
   }
 
   /** Takes j as a row's partner if it costs less than {@link #least}, or perhaps as much and is lower. */
   private void offer(int i, int j) {
-    if (!components.costsMore(i, j, MARGIN * least[i])
+    if (!components.costsMore(i, j, MARGIN * least[width + i])
         && (waiting.isEmpty() || !waiting.containsKey(key(i, j)))) {
       double offered = components.cost(i, j);
       boolean isTie = offered <= TIE * cost[i] && cost[i] <= TIE * offered;
-      if (partner[i] == NONE
-          ? TIE * offered < least[i]
-          : isTie ? j < partner[i] : offered < cost[i]) {
+      if (isTie ? j < partner[i] : offered < cost[i]) {
         cost[i] = offered;
         partner[i] = j;
       }
-      least[i] = Math.min(least[i], offered);
+      least[width + i] = Math.min(least[width + i], offered);
       components.checkpoint.pass(components.terms());
     }
   }
 
-  /** Merges j into i, which is lower, if that is to be done: see {@link Components#merge}. */
-  private boolean merge(int i, int j, boolean mayRaise) {
-    if (!components.merge(i, j, mayRaise)) {
-      return false;
+  /** Follows a merger of j into i. */
+  private void follow(int i, int j) {
+    if (!waiting.isEmpty()) {
+      waiting.values().removeIf(w -> w.i == i || w.i == j || w.j == i || w.j == j);
     }
-    waiting.values().removeIf(w -> w.i == i || w.i == j || w.j == i || w.j == j);
-    int place = Arrays.binarySearch(left, 0, size, i);
-    int removed = Arrays.binarySearch(left, 0, size, j);
-    System.arraycopy(left, removed + 1, left, removed, --size - removed);
-    for (int p = 0; p < removed; p++) {
-      int r = left[p];
-      if (partner[r] == i || partner[r] == j) {
-        partner[r] = NONE;
-      }
-      if (p < place) {
-        offer(r, i); // never at a bound's cost: there may be a lower partner of it, or none
-      }
+    size--;
+    merged[i] = steps;
+    merged[j] = GONE;
+    if (size <= rebuild) {
+      build();
+    } else {
+      tree.update(i);
+      tree.remove(j);
     }
-    if (place < size - 1) {
-      scan(place);
+    for (int k = width + j; k > 0; k /= 2) {
+      least[k] = k < width ? Math.min(least[2 * k], least[2 * k + 1]) : Double.POSITIVE_INFINITY;
     }
-    return true;
+    scan(i);
   }
 }

@@ -10,9 +10,11 @@ import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.mixture.MixtureBatch;
 import dev.kullback.internal.mixture.MixtureDivergences;
 import dev.kullback.internal.mixture.PairSampler;
-import dev.kullback.internal.mixture.ReducedMixtures;
+import dev.kullback.internal.mixture.ReductionOptions;
+import dev.kullback.internal.mixture.ReductionWorker;
 import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.work.Crew;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -288,11 +290,21 @@ final class MixtureCase {
   }
 
   void reduce(Batch q, Result r) {
-    ReducedMixtures reduced =
-        new ReducedMixtures(
-            first(q), this.q.weights, this.q.offsets, REDUCED, Double.POSITIVE_INFINITY, _ -> {});
-    r.set(reduced.costs, reduced.weights, reduced.means, reduced.scales);
-    r.indices = reduced.assignments;
+    ReductionWorker reduced = new ReductionWorker();
+    reduced.reduce(
+        new Crew<>("verify", 1, null, ReductionWorker::new, ReductionWorker::clear),
+        first(q),
+        this.q.weights,
+        this.q.offsets,
+        new ReductionOptions(REDUCED, Double.POSITIVE_INFINITY, _ -> {}),
+        true);
+    int n = reduced.size();
+    r.set(
+        reduced.costs(),
+        reduced.weights(new double[n]),
+        reduced.means(new double[n * q.dimension()]),
+        reduced.scales(new double[n * reduced.scaleLength()]));
+    r.indices = reduced.assignments();
   }
 
   // --- what is expected
