@@ -199,8 +199,9 @@ final class WarmUpTrial {
     Engine plain = engine(formula, _ -> false);
     for (int d : new int[] {FEW_DIMENSIONS, clamped(TWO_CHUNKS)}) {
       int slower = d == FEW_DIMENSIONS ? PAST_INTERPRETER : SLOWER;
-      if (!matrices(vectors, plain, RangeCheck.PLAIN, d, slower, true, FAR, MIXED, CLOSE)
-          || !matrices(vectors, plain, RangeCheck.PLAIN, d, slower, false, FAR, MIXED, CLOSE)) {
+      if (!matrices(vectors, plain, RangeCheck.PLAIN, d, slower, true, FAR, MIXED, CLOSE, NEAR)
+          || !matrices(
+              vectors, plain, RangeCheck.PLAIN, d, slower, false, FAR, MIXED, CLOSE, NEAR)) {
         return false;
       }
     }

@@ -185,6 +185,21 @@ public final class Chernoff extends Formula {
   }
 
   @Override
+  public NearTerm nearTerm(boolean isDouble) {
+    return NearTerm.CHERNOFF;
+  }
+
+  @Override
+  public double nearFactor() {
+    return 0.5 * weightP * (isRenyi ? 1 : weightQ);
+  }
+
+  @Override
+  public double nearWeight() {
+    return weightQ;
+  }
+
+  @Override
   public boolean hasTiles() {
     return alpha >= LEAST_ALPHA;
   }

@@ -6,6 +6,7 @@ import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.work.Worker;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A divergence: its sum of terms, by which diagonal Gaussians are computed, that sum in twice the precision, its form for full covariances,
@@ -157,9 +158,24 @@ public abstract class Formula {
     return false;
   }
 
-  /** Whether kernels have KL's form for Gaussians that hardly differ, and its scalar difference form. */
-  public boolean hasNearForm() {
+  /** Whether an entry has a form in double of its own, {@link PairKl#certain}. */
+  public boolean hasDifferenceForm() {
     return false;
+  }
+
+  /** Returns the term of the form for Gaussians that hardly differ, in float or double, or null if there is none. */
+  public @Nullable NearTerm nearTerm(boolean isDouble) {
+    return null;
+  }
+
+  /** Returns what near forms multiply their sums by. */
+  public double nearFactor() {
+    return 0.5;
+  }
+
+  /** Returns the weight of q's variance in the terms of near forms. */
+  public double nearWeight() {
+    return 0;
   }
 
   /** Returns the weight of q's variances in {@code s = weight·vq + vp}, of kernels that multiply the s of dimensions. */

@@ -91,8 +91,13 @@ public final class Kl extends Formula {
   }
 
   @Override
-  public boolean hasNearForm() {
+  public boolean hasDifferenceForm() {
     return true;
+  }
+
+  @Override
+  public NearTerm nearTerm(boolean isDouble) {
+    return NearTerm.KL;
   }
 
   @Override

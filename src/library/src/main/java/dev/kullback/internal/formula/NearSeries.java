@@ -13,13 +13,15 @@ import java.util.Arrays;
  * </pre>
  *
  * <p>Of scales {@code y = 2 sinh(ln(s/t)/2)}, so that {@code e^u = (√(1 + y²/4) + y/2)^2k}, where {@code v = s^k}. As a function of y² this has
- * no singularity nearer than −4, whatever w is, and that of log-variances none nearer than −π². So E and O converge fast for {@code |y| ≤
+ * no singularity nearer than −4, or −2 where v = s², whatever w is, and that of log-variances none nearer than −π². So E and O converge fast for {@code |y| ≤
  * LIMIT}, and faster as polynomials of less degree that come nearest: n terms of a series in y² leave the sum of {@code c_k LIMIT^2k 2^(1 − 2k)}
  * for k from n on.
  */
 public final class NearSeries {
-  /** Greatest |y| of which the polynomials hold. */
-  public static final double LIMIT = 0.5;
+  /** Greatest |y| of which the polynomials in double hold, and those of Chernoff's term in float. */
+  public static final double LIMIT = 0.4;
+
+  public static final double LIMIT_IN_SINGLE = 0.125;
 
   /** Terms of E and O before they are economized; the next one is below 2⁻⁵⁶. */
   private static final int TERMS = 14;
@@ -28,9 +30,13 @@ public final class NearSeries {
 
   private NearSeries() {}
 
-  /** Returns E's coefficients and then O's, each in descending order. */
-  public static double[] of(Scale kind, double w, int even, int odd) {
+  /** Returns E's coefficients and then O's, each in descending order, of polynomials that hold for |y| up to {@code limit}. */
+  public static double[] of(Scale kind, NearTerm term, double w, int even, int odd, double limit) {
     double[] slope = slope(kind, w);
+    if (term == NearTerm.JEFFREYS) {
+      double[] reverse = slope(kind, 1);
+      Arrays.setAll(slope, n -> slope[n] + reverse[n]);
+    }
     double[] coefficients = new double[even + odd];
     for (int parity = 0; parity < 2; parity++) {
       double[] c = new double[TERMS];
@@ -38,8 +44,11 @@ public final class NearSeries {
         int k = 2 * n + parity;
         c[n] = slope[k + 1] / (k + 2);
       }
+      if (parity == 1 && term == NearTerm.CHERNOFF && w == 0.5) {
+        Arrays.fill(c, 0); // symmetric, to the bit
+      }
       int count = parity == 0 ? even : odd;
-      economize(c, count);
+      economize(c, count, limit * limit);
       for (int n = 0; n < count; n++) {
         coefficients[(parity == 0 ? 0 : even) + count - 1 - n] = c[n];
       }
@@ -106,14 +115,14 @@ public final class NearSeries {
   }
 
   /**
-   * Makes a polynomial of y² one of less degree, by subtracting multiples of Chebyshev's of the interval [0, LIMIT²], whose coefficients
+   * Makes a polynomial of y² one of less degree, by subtracting multiples of Chebyshev's of the interval from 0 to {@code end}, whose coefficients
    * follow from the first. Each that is subtracted is at most {@code 2^(1 − 2n)} times its first term at the interval's end.
    */
-  private static void economize(double[] c, int count) {
+  private static void economize(double[] c, int count, double end) {
     for (int n = c.length - 1; n >= Math.max(count, 1); n--) {
       double b = c[n];
       for (int k = n - 1; k >= 0; k--) {
-        b *= -(2.0 * k + 1) * (2 * k + 2) / (4.0 * (n + k) * (n - k)) * (LIMIT * LIMIT);
+        b *= -(2.0 * k + 1) * (2 * k + 2) / (4.0 * (n + k) * (n - k)) * end;
         c[k] -= b;
       }
     }

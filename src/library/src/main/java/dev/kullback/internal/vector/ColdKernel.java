@@ -2,6 +2,7 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.NearTerm;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
@@ -20,7 +21,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
   private final Worker worker;
   private final Pair pair;
   private final Formula.LastStep lastStep;
-  private final boolean hasNearForm;
+  private final boolean hasDifferenceForm;
   private final BlockSums.Scalar<float[]> floats;
 
   /** Sums of the form in double; of batches of float, started at a block's first need. */
@@ -28,16 +29,18 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
 
   private final double[] value = new double[1];
 
-  /** Made for the first entry that needs it. */
-  private @Nullable FloatNearForm near32;
-
-  private @Nullable DoubleNearForm near64;
+  private final @Nullable FloatNearForm near32;
+  private final @Nullable DoubleNearForm near64;
 
   public ColdKernel(Formula formula, Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
     lastStep = formula.lastStep();
-    hasNearForm = formula.hasNearForm();
+    hasDifferenceForm = formula.hasDifferenceForm();
+    NearTerm term32 = formula.nearTerm(false);
+    NearTerm term64 = formula.nearTerm(true);
+    near32 = term32 != null ? new FloatNearForm(formula, term32) : null;
+    near64 = term64 != null ? new DoubleNearForm(formula, term64) : null;
     floats = FloatSums.scalar(formula);
     doubles = DoubleSums.scalar(formula);
   }
@@ -70,7 +73,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
           double value = q == p && i == j ? 0 : certain(sums, i, j, column);
           if (Double.isNaN(value)) {
             worker.pass(Checkpoint.ofPlain(d));
-            if (hasNearForm && !wide) {
+            if (hasDifferenceForm && !wide) {
               value = PairKl.certain(PairKl.REFINED_TOLERANCE, q, i, p, j);
             } else if (!wide) {
               if (!doubles.isStarted()) {
@@ -84,8 +87,12 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
             }
             boolean isOpen = Double.isNaN(value);
             worker.countAgain(isOpen ? 0 : 1, isOpen ? 1 : 0);
-            if (isOpen && hasNearForm && q.kind() == p.kind()) {
-              value = wide ? near64().kl(q, i, p, j) : near32().kl(q, i, p, j);
+            if (isOpen && q.kind() == p.kind()) {
+              if (wide) {
+                value = near64 != null ? near64.value(q, i, p, j) : value;
+              } else if (near32 != null) {
+                value = near32.value(q, i, p, j);
+              }
             }
           }
           out.put(i, j, Double.isNaN(value) ? stable(pair, q, i, p, j) : finish(value));
@@ -101,22 +108,12 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
     return PairKl.isCertain(value, noise, sums.margin) ? value : Double.NaN;
   }
 
-  FloatNearForm near32() {
-    FloatNearForm made = near32;
-    if (made == null) {
-      made = new FloatNearForm();
-      near32 = made;
-    }
-    return made;
+  @Nullable FloatNearForm near32() {
+    return near32;
   }
 
-  DoubleNearForm near64() {
-    DoubleNearForm made = near64;
-    if (made == null) {
-      made = new DoubleNearForm();
-      near64 = made;
-    }
-    return made;
+  @Nullable DoubleNearForm near64() {
+    return near64;
   }
 
   private double finish(double sum) {

@@ -2,7 +2,9 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.NearSeries;
+import dev.kullback.internal.formula.NearTerm;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
@@ -13,17 +15,17 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Near form: the divergence of nearly identical Gaussians of one {@link Scale}, without cancellation: {@code KL = ½ Σ_h [d²/v_p + H]} with
- * H of the difference of the raw scales s, {@code (s_q − s_p) α_p β_q}. Nearby values subtract exactly and no term is negative, so nothing
+ * Near form: the divergence of nearly identical Gaussians of one {@link Scale}, without cancellation: a sum of a {@link NearTerm}, as {@code KL = ½ Σ_h
+ * [d²/v_p + H]}, with H of the difference of the raw scales s, {@code (s_q − s_p) α_p β_q}. Nearby values subtract exactly and no term is negative, so nothing
  * cancels. The build derives the form in double from this text.
  *
- * <p>In float H is a square z², so weighted that {@code z² = σq²/σp² − 1 − ln(σq²/σp²)} but for a relative error of second order. A term is good
+ * <p>Of KL in float H is a square z², so weighted that {@code z² = σq²/σp² − 1 − ln(σq²/σp²)} but for a relative error of second order. A term is good
  * to 11 roundings, and is in at most 64 sums before promotion, together 4.5e-6. With {@code u = ln(σq²/σp²)}, z² should be {@code ½u²(1 +
  * u/3 + u²/12 + …)}. For variances {@code (v_q − v_p)²/(v_q v_p) = 4 sinh²(u/2) = u²(1 + u²/12 + …)}, and {@code (v_q/v_p)^⅓ = 1 + u/3 +
  * u²/18 + …}, so that half their product is off by 0.056u²; for precisions too, for deviations by 0.007u², and for log-variances, {@code ½u²
  * (v_q/v_p)^⅓}, by 0.028u².
  *
- * <p>In double H is {@link NearSeries}'. A term is good to 30 roundings and 2⁻⁴² of the series, and is in 64 sums of a block and those of the
+ * <p>Others and all in double take H from {@link NearSeries}. In float a term is good to 15 roundings and 2e-6 of the series, together 6.8e-6. In double a term is good to 30 roundings and 2⁻⁴² of the series, and is in 64 sums of a block and those of the
  * blocks, together 2.5e-13 and less than 2⁻⁵³ for each block.
  *
  * <p>A batch keeps it by panels of columns, each made when many of its entries need it: whole it takes 2.5 times the memory of the batch.
@@ -31,13 +33,15 @@ import org.jspecify.annotations.Nullable;
  */
 final class FloatNearForm {
   /**
-   * Greatest sum in 64 dimensions for which this form holds: in double of the y⁴, so that no {@code |y|} is beyond {@link NearSeries#LIMIT}. In
-   * float of the terms, 2 KL, which is twice what double leaves: if 2 KL is at most LIMIT, every {@code u² ≤ 2 LIMIT}, and z² is off by at
-   * most 0.9e-6 of itself. Double settles a KL above 5.6e-7 in 64 dimensions.
+   * Greatest sum in 64 dimensions for which this form holds: of the y⁴, so that no |y| is beyond the limit of {@link NearSeries}, but of KL in
+   * float of the terms, {@link #LIMIT_OF_KL}. That is 2 KL, twice what double leaves: if 2 KL is at most this, every {@code u² ≤ 2
+   * LIMIT_OF_KL}, and z² is off by at most 0.9e-6 of itself. Double settles a KL above 5.6e-7 in 64 dimensions.
    */
-  static final float LIMIT = Float.SIZE == 32 ? 0x1p-17f : 0x1p-4f;
+  static final float LIMIT = Float.SIZE == 32 ? 0x1p-12f : 0.025f;
 
-  /** Numbers per dimension of a column: mean, 1/v, s, α. */
+  static final float LIMIT_OF_KL = 0x1p-17f;
+
+  /** Numbers per dimension of a column: mean, 1/v or v, s, α. */
   static final int FIELDS = 4;
 
   /** Columns that lie side by side. */
@@ -48,37 +52,51 @@ final class FloatNearForm {
   /** Open entries of a tile that take longer one by one than its panel takes to be made. */
   private static final int MANY = 4 * NR;
 
-  static final DerivedForm<DiagonalBatch, Columns> COLUMNS =
-      new DerivedForm<>(Columns::new, Columns::bytes);
-
-  static final DerivedForm<DiagonalBatch, Rows> ROWS =
-      new DerivedForm<>(FloatNearForm::rows, Rows::bytes);
-
-  private static final Map<Scale, float[]> SERIES = new EnumMap<>(Scale.class);
+  private static final Map<NearTerm, Forms> FORMS = new EnumMap<>(NearTerm.class);
 
   static {
-    for (Scale kind : Scale.values()) {
-      boolean isLog = kind == Scale.LOG_VARIANCE;
-      SERIES.put(
-          kind,
-          Float.SIZE == 64
-              ? series(NearSeries.of(kind, 0, isLog ? 5 : 2, isLog ? 5 : 7))
-              : new float[0]);
+    for (NearTerm term : NearTerm.values()) {
+      FORMS.put(term, new Forms(term));
     }
   }
+
+  final NearTerm term;
+  final double weight;
+  final double factor;
+  private final Forms forms;
+  private final Map<Scale, float[]> series = new EnumMap<>(Scale.class);
 
   /** A dimension's block of one pair, columns in the first lane. */
   private final float[] mean = new float[PairKl.BLOCK];
 
   private final float[] scale = new float[PairKl.BLOCK];
   private final float[] weights = new float[PairKl.BLOCK];
+  private final float[] spreads = new float[PairKl.BLOCK];
   private final float[] column = new float[PairKl.BLOCK * FIELDS * V];
   private final float[] acc = new float[1];
 
-  /** Means, raw scales and β, row-major. */
-  record Rows(float[] mean, float[] scale, float[] weights, boolean areCopies) {
+  FloatNearForm(Formula formula, NearTerm term) {
+    this.term = term;
+    weight = formula.nearWeight();
+    factor = formula.nearFactor();
+    forms = Objects.requireNonNull(FORMS.get(term));
+  }
+
+  /** Means, raw scales, β, and where the term reads it v or 1/v, row-major. */
+  record Rows(float[] mean, float[] scale, float[] weights, float[] spreads, boolean areCopies) {
     private long bytes() {
-      return (areCopies ? 3L : 1) * Float.BYTES * weights.length;
+      return (long) Float.BYTES * ((areCopies ? 3L : 1) * weights.length + spreads.length);
+    }
+  }
+
+  /** What a term reads of batches. */
+  private static final class Forms {
+    final DerivedForm<DiagonalBatch, Columns> columns;
+    final DerivedForm<DiagonalBatch, Rows> rows;
+
+    Forms(NearTerm term) {
+      columns = new DerivedForm<>(g -> new Columns(g, term), Columns::bytes);
+      rows = new DerivedForm<>(g -> rows(g, term), Rows::bytes);
     }
   }
 
@@ -86,10 +104,12 @@ final class FloatNearForm {
    * The panels of a batch: {@code [b][h][FIELDS][V]} for vectors b of its columns; contiguous for each vector, so that a block stays in the
    * L1 cache.
    */
-  static final class Columns {
+  private static final class Columns {
+    private final NearTerm term;
     private final AtomicReferenceArray<float @Nullable []> panels;
 
-    Columns(DiagonalBatch g) {
+    Columns(DiagonalBatch g, NearTerm term) {
+      this.term = term;
       panels = new AtomicReferenceArray<>(Math.ceilDiv(g.size(), NR));
     }
 
@@ -97,7 +117,7 @@ final class FloatNearForm {
     float[] panel(DiagonalBatch g, int index) {
       float[] panel = panels.get(index);
       if (panel == null) {
-        panel = pack(g, index * NR);
+        panel = pack(g, term, index * NR);
         panels.set(index, panel);
       }
       return panel;
@@ -117,18 +137,41 @@ final class FloatNearForm {
     }
   }
 
-  @SuppressWarnings("cast") // redundant in double
-  private static float[] series(double[] values) {
-    float[] series = new float[values.length];
-    for (int k = 0; k < series.length; k++) {
-      series[k] = (float) values[k];
-    }
-    return series;
+  Rows rows(DiagonalBatch q) {
+    return forms.rows.of(q);
   }
 
-  /** Returns the coefficients that micro-kernels take. */
-  static float[] series(Scale kind) {
-    return Objects.requireNonNull(SERIES.get(kind));
+  float[] panel(DiagonalBatch p, int index) {
+    return forms.columns.of(p).panel(p, index);
+  }
+
+  /** Returns the coefficients of a kind of scales, as many as the micro-kernel of the term takes. */
+  float[] coefficients(Scale kind) {
+    float[] made = series.get(kind);
+    if (made == null) {
+      made = series(kind);
+      series.put(kind, made);
+    }
+    return made;
+  }
+
+  @SuppressWarnings("cast") // redundant in double
+  private float[] series(Scale kind) {
+    boolean isLog = kind == Scale.LOG_VARIANCE;
+    double[] values =
+        Float.SIZE == 32
+            ? NearSeries.of(kind, term, weight, 2, 2, NearSeries.LIMIT_IN_SINGLE)
+            : switch (term) {
+              case KL ->
+                  NearSeries.of(kind, term, 0, isLog ? 5 : 2, isLog ? 5 : 7, NearSeries.LIMIT);
+              case JEFFREYS -> NearSeries.of(kind, term, 0, 5, 0, NearSeries.LIMIT);
+              case CHERNOFF -> NearSeries.of(kind, term, weight, 8, 8, NearSeries.LIMIT);
+            };
+    float[] coefficients = new float[values.length];
+    for (int k = 0; k < coefficients.length; k++) {
+      coefficients[k] = (float) values[k];
+    }
+    return coefficients;
   }
 
   /** Returns the least KL of which what D terms lose by underflow is below a rounding: in float at most 2⁻¹⁴⁸ each. */
@@ -140,57 +183,70 @@ final class FloatNearForm {
    * Whether a panel is to be read: if it was made, or is worth its memory, as so many entries of its tile are open or many were computed
    * one by one.
    */
-  static boolean isPacked(DiagonalBatch q, DiagonalBatch p, int panel, int open) {
-    Columns made = COLUMNS.made(p);
+  boolean isPacked(DiagonalBatch q, DiagonalBatch p, int panel, int open) {
+    Columns made = forms.columns.made(p);
     return (made != null && made.isMade(panel))
         || open >= MANY
         || (p.isWorthForms(open) && q.isWorthForms(open));
   }
 
-  private static float[] pack(DiagonalBatch g, int first) {
+  private static float[] pack(DiagonalBatch g, NearTerm term, int first) {
     int d = g.dimension();
     float[] columns = new float[NR * FIELDS * d];
     Checkpoint checkpoint = new Checkpoint();
     for (int j = 0; j < Math.min(NR, g.size() - first); j++) {
       checkpoint.pass(Checkpoint.ofPlain(d));
-      putColumn(g, (first + j) * d, d, columns, j / V * V * FIELDS * d + j % V);
+      putColumn(g, term, (first + j) * d, d, columns, j / V * V * FIELDS * d + j % V);
     }
     return columns;
   }
 
   /** Puts n dimensions of a column, from the batch's element {@code from} on. */
   @SuppressWarnings("cast") // redundant in double
-  private static void putColumn(DiagonalBatch g, int from, int n, float[] columns, int first) {
+  private static void putColumn(
+      DiagonalBatch g, NearTerm term, int from, int n, float[] columns, int first) {
     Scale kind = g.kind();
     for (int k = from, to = first; k < from + n; k++, to += FIELDS * V) {
       double scale = g.scale(k);
       columns[to] = (float) g.mean(k);
-      columns[to + V] = (float) (1 / kind.variance(scale));
+      columns[to + V] = (float) spread(kind, term, scale);
       columns[to + 2 * V] = (float) scale;
-      columns[to + 3 * V] = (float) columnWeight(kind, scale);
+      columns[to + 3 * V] = (float) columnWeight(kind, term, scale);
     }
   }
 
-  private static Rows rows(DiagonalBatch g) {
-    float[] weights = new float[g.size() * g.dimension()];
+  private static Rows rows(DiagonalBatch g, NearTerm term) {
+    int d = g.dimension();
+    float[] weights = new float[g.size() * d];
+    float[] spreads = new float[term == NearTerm.KL ? 0 : weights.length];
     Checkpoint checkpoint = new Checkpoint();
     for (int i = 0; i < g.size(); i++) {
-      checkpoint.pass(Checkpoint.ofPlain(g.dimension()));
-      putWeights(g, i * g.dimension(), g.dimension(), weights, i * g.dimension());
+      checkpoint.pass(Checkpoint.ofPlain(d));
+      putWeights(g, term, i * d, d, weights, spreads, i * d);
     }
-    return new Rows(g.mean32(), g.scale32(), weights, g.isDouble() != (Float.SIZE == 64));
+    return new Rows(g.mean32(), g.scale32(), weights, spreads, g.isDouble() != (Float.SIZE == 64));
   }
 
   @SuppressWarnings("cast") // redundant in double
-  private static void putWeights(DiagonalBatch g, int from, int n, float[] weights, int to) {
+  private static void putWeights(
+      DiagonalBatch g, NearTerm term, int from, int n, float[] weights, float[] spreads, int to) {
     for (int k = 0; k < n; k++) {
-      weights[to + k] = (float) rowWeight(g.kind(), g.scale(from + k));
+      double scale = g.scale(from + k);
+      weights[to + k] = (float) rowWeight(g.kind(), term, scale);
+      if (term != NearTerm.KL) {
+        spreads[to + k] = (float) spread(g.kind(), term, scale);
+      }
     }
   }
 
-  /** Returns β, which in float makes z² grow with σq²/σp² as it should. */
-  private static double rowWeight(Scale kind, double s) {
-    if (Float.SIZE == 64) {
+  private static double spread(Scale kind, NearTerm term, double s) {
+    double v = kind.variance(s);
+    return term == NearTerm.CHERNOFF ? v : 1 / v;
+  }
+
+  /** Returns β, which of KL in float makes z² grow with σq²/σp² as it should. */
+  private static double rowWeight(Scale kind, NearTerm term, double s) {
+    if (Float.SIZE == 64 || term != NearTerm.KL) {
       return kind == Scale.LOG_VARIANCE ? 1 : 1 / Math.sqrt(s);
     }
     return switch (kind) {
@@ -201,10 +257,10 @@ final class FloatNearForm {
     };
   }
 
-  /** Returns α; in float αβ of one Gaussian is the derivative of {@code √½ ln σ²}. */
-  private static double columnWeight(Scale kind, double s) {
-    if (Float.SIZE == 64) {
-      return rowWeight(kind, s);
+  /** Returns α; of KL in float αβ of one Gaussian is the derivative of {@code √½ ln σ²}. */
+  private static double columnWeight(Scale kind, NearTerm term, double s) {
+    if (Float.SIZE == 64 || term != NearTerm.KL) {
+      return rowWeight(kind, term, s);
     }
     double weight =
         switch (kind) {
@@ -212,15 +268,15 @@ final class FloatNearForm {
           case VARIANCE, PRECISION -> Math.sqrt(0.5) / s;
           case LOG_VARIANCE -> Math.sqrt(0.5);
         };
-    return weight / rowWeight(kind, s);
+    return weight / rowWeight(kind, term, s);
   }
 
   /** Computes the KL of one entry without vectors, to the bits of {@link FloatNearKernel}; NaN where this form does not hold. */
-  double kl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+  double value(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     boolean isPacked = isPacked(q, p, j / NR, 1);
-    Rows rows = isPacked ? ROWS.of(q) : new Rows(mean, scale, weights, false);
-    float[] columns = isPacked ? COLUMNS.of(p).panel(p, j / NR) : column;
+    Rows rows = isPacked ? rows(q) : new Rows(mean, scale, weights, spreads, false);
+    float[] columns = isPacked ? panel(p, j / NR) : column;
     double kl = 0;
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
@@ -228,22 +284,26 @@ final class FloatNearForm {
       int at = (j % NR / V * d + h) * FIELDS * V + j % V;
       if (!isPacked) {
         putRow(q, from, length);
-        putColumn(p, j * d + h, length, column, 0);
+        putColumn(p, term, j * d + h, length, column, 0);
         from = 0;
         at = 0;
       }
       ScalarNearMicroKernel.tile1x1(
+          term,
           q.kind(),
           rows.mean,
           rows.scale,
           rows.weights,
+          rows.spreads,
           from,
           d,
           0,
           columns,
           at,
           length,
-          series(q.kind()),
+          weight,
+          factor,
+          coefficients(q.kind()),
           acc,
           0);
       kl += acc[0];
@@ -259,7 +319,7 @@ final class FloatNearForm {
       mean[k] = (float) g.mean(from + k);
       scale[k] = (float) g.scale(from + k);
     }
-    putWeights(g, from, n, weights, 0);
+    putWeights(g, term, from, n, weights, spreads, 0);
   }
 
   static boolean areEqual(DiagonalBatch q, int i, DiagonalBatch p, int j) {

@@ -9,6 +9,8 @@ final class FloatNearKernel {
   private static final int V = FloatNearForm.V;
   private static final int NR = FloatPanels.NR;
 
+  private final FloatNearForm form;
+
   /** The KL of a block of dimensions, row-major {@code [rows, NR]}. */
   private final float[] acc = new float[Tile.CAPACITY];
 
@@ -21,12 +23,16 @@ final class FloatNearKernel {
   /** Columns, as bits, whose parameters equal a column's; 0 where it is not known. */
   private final long[] same = new long[NR];
 
+  FloatNearKernel(FloatNearForm form) {
+    this.form = form;
+  }
+
   /** Computes {@link #kl} of the first {@code count} of {@link #rows}, NaN where the form does not hold. */
   private void compute(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
     int d = q.dimension();
-    FloatNearForm.Rows values = FloatNearForm.ROWS.of(q);
-    float[] columns = FloatNearForm.COLUMNS.of(p).panel(p, t.column / NR);
-    float[] series = FloatNearForm.series(q.kind());
+    FloatNearForm.Rows values = form.rows(q);
+    float[] columns = form.panel(p, t.column / NR);
+    float[] series = form.coefficients(q.kind());
     Arrays.fill(rows, count, count + 3, rows[count - 1]);
     Arrays.fill(same, 0);
     for (int h = 0; h < d; h += PairKl.BLOCK) {
@@ -36,10 +42,12 @@ final class FloatNearKernel {
         int at = (c / V * d + h) * FloatNearForm.FIELDS * V;
         for (int k = 0; k < count; k += 4) {
           NearMicroKernel.tile4x1(
+              form.term,
               q.kind(),
               values.mean(),
               values.scale(),
               values.weights(),
+              values.spreads(),
               t.row * d + h,
               d,
               rows[k],
@@ -49,6 +57,8 @@ final class FloatNearKernel {
               columns,
               at,
               length,
+              form.weight,
+              form.factor,
               series,
               acc,
               c);
@@ -89,12 +99,11 @@ final class FloatNearKernel {
   /**
    * Settles the open entries that this form is right for, and those of equal parameters; how many stay open.
    *
-   * @param left how many are open
-   * @param pairs computes few of them one by one, to the same bits
+   * @param left how many are open; few are computed one by one, to the same bits
    */
-  int settle(Tile t, DiagonalBatch q, DiagonalBatch p, int left, FloatNearForm pairs) {
-    if (!FloatNearForm.isPacked(q, p, t.column / NR, left)) {
-      return settlePairs(t, q, p, pairs);
+  int settle(Tile t, DiagonalBatch q, DiagonalBatch p, int left) {
+    if (!form.isPacked(q, p, t.column / NR, left)) {
+      return settlePairs(t, q, p);
     }
     int count = 0;
     for (int i = 0; i < t.rows; i++) {
@@ -146,12 +155,12 @@ final class FloatNearKernel {
     return open;
   }
 
-  private static int settlePairs(Tile t, DiagonalBatch q, DiagonalBatch p, FloatNearForm pairs) {
+  private int settlePairs(Tile t, DiagonalBatch q, DiagonalBatch p) {
     int open = 0;
     for (int i = 0; i < t.rows; i++) {
       for (int j = 0; j < t.columns; j++) {
         if (t.isOpen(i, j)) {
-          double value = pairs.kl(q, t.row + i, p, t.column + j);
+          double value = form.value(q, t.row + i, p, t.column + j);
           if (Double.isNaN(value)) {
             open++;
           } else {

@@ -41,7 +41,9 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   /** Whether values may be negative. A tile of which vectors do not store all at once is the cold kernel's then, as signs mark open entries. */
   private final boolean isSigned;
 
-  /** Of KL alone, which has one rung more. */
+  /** Whether double computes few entries one by one. */
+  private final boolean hasDifferenceForm;
+
   private final @Nullable FloatNearKernel near32;
 
   private final @Nullable DoubleNearKernel near64;
@@ -61,8 +63,11 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     lastStep = formula.lastStep();
     hasLastStep = lastStep != Formula.LastStep.NONE;
     isSigned = formula.isSigned();
-    near32 = formula.hasNearForm() ? new FloatNearKernel() : null;
-    near64 = formula.hasNearForm() ? new DoubleNearKernel() : null;
+    hasDifferenceForm = formula.hasDifferenceForm();
+    FloatNearForm form32 = cold.near32();
+    DoubleNearForm form64 = cold.near64();
+    near32 = form32 != null ? new FloatNearKernel(form32) : null;
+    near64 = form64 != null ? new DoubleNearKernel(form64) : null;
   }
 
   /** Drops a call's batches and arrays, and the rung of its last tile. */
@@ -127,7 +132,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     if (near64 != null && open > 0 && q.kind() == p.kind()) {
-      open = near64.settle(tile, q, p, open, cold.near64());
+      open = near64.settle(tile, q, p, open);
     }
     storeRest(operands, open);
   }
@@ -199,8 +204,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     worker.countAgain(afterFloat - afterDouble, afterDouble);
     boolean mayBeNear = near32 != null && afterDouble > 0 && q.kind() == p.kind();
     storeRest(
-        operands,
-        near32 != null && mayBeNear ? near32.settle(t, q, p, afterDouble, cold.near32()) : afterDouble);
+        operands, near32 != null && mayBeNear ? near32.settle(t, q, p, afterDouble) : afterDouble);
     if (all == 0) {
       return; // only a diagonal, which tells nothing of the next tile
     }
@@ -228,7 +232,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   /** Settles the open entries that double is right for; how many stay open. */
   private int settleDouble(TileOperands operands, int left, boolean areAllOpen) {
     Tile t = tile;
-    if (near32 != null && !operands.isWorthPanels64(left)) {
+    if (hasDifferenceForm && !operands.isWorthPanels64(left)) {
       operands.countEntries(
           1, DiagonalBatch.SHARE); // one alone takes no longer than its panel would
       return settleEntries(operands, 0, t.rows);
@@ -238,7 +242,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       return t.settle(doubles);
     }
     int open = 0;
-    int dense = near32 != null ? DENSE : 1; // others have no form in double of an entry alone
+    int dense = hasDifferenceForm ? DENSE : 1; // others have no form in double of an entry alone
     for (int from = 0; from < t.rows; from += FloatPanels.MR) {
       int to = Math.min(from + FloatPanels.MR, t.rows);
       if (t.open(from) >= dense) {

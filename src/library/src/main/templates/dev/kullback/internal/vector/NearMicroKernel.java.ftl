@@ -1,11 +1,14 @@
 <#include "Lanes.ftl">
 <#-- Four rows by one vector of columns, to spread the column loads, which cross cache lines; two rows ran at 60 % of this in float. -->
 <#function rows><#return asVectors?then(4, 1)></#function>
-<#macro parameters t isWeighted=true hasSeries=true>
+<#macro parameters t term="" isWeighted=true hasSeries=true>
       ${t}[] mean,
       ${t}[] scale,
 <#if isWeighted>
       ${t}[] weight,
+</#if>
+<#if term != "kl">
+      ${t}[] spread,
 </#if>
       int first,
       int d,
@@ -15,14 +18,18 @@
       ${t}[] columns,
       int j,
       int length,
+<#if term == "" || term == "chernoff">
+      double weightQ,
+</#if>
+      double factor,
 <#if hasSeries>
       ${t}[] series,
 </#if>
       ${t}[] acc,
       int to) {
 </#macro>
-<#function arguments isWeighted hasSeries>
-<#local text>mean, scale, ${isWeighted?then("weight, ", "")}first, d, <#list 0..<rows() as i>i${i}, </#list>columns, j, length, ${hasSeries?then("series, ", "")}acc, to</#local>
+<#function arguments term isWeighted=true hasSeries=true>
+<#local text>mean, scale, ${isWeighted?then("weight, ", "")}${(term != "kl")?then("spread, ", "")}first, d, <#list 0..<rows() as i>i${i}, </#list>columns, j, length, ${(term == "chernoff")?then("weightQ, ", "")}factor, ${hasSeries?then("series, ", "")}acc, to</#local>
 <#return text>
 </#function>
 <#-- Declares a polynomial of x, whose coefficients c{from}, c{from + 1}, … descend. -->
@@ -33,11 +40,11 @@
 </#list>
 </#macro>
 <#-- A kernel of the term x + y² (E(y²) + y O(y²)) of so many coefficients, or without any of x + y². The scales' differences are y if unweighted. -->
-<#macro tile name even=0 odd=0 isWeighted=true>
-<#local R = rows(), t = lane?lower_case>
+<#macro tile name term=name even=0 odd=0 isWeighted=true>
+<#local R = rows(), t = lane?lower_case, cast = (lane == "Float")?then("(float) ", "")>
 
   private static void ${name}(
-<@parameters t isWeighted even gt 0/>
+<@parameters t term isWeighted even gt 0/>
 <#list 0..<R as i>
     int k${i} = first + i${i} * d;
     ${vector} a${i} = ${zero()};
@@ -48,10 +55,17 @@
 <#list 0..<(even + odd) as k>
     ${vector} c${k} = ${broadcast("series[${k}]")};
 </#list>
+<#if term == "chernoff">
+    ${vector} weights = ${broadcast("${cast}weightQ")};
+    ${vector} columnWeight = ${broadcast("${cast}(1 - weightQ)")};
+</#if>
     for (int h = 0; h < length; h++) {
       int k = j + h * (${lane}NearForm.FIELDS * ${lane}NearForm.V);
       ${vector} m = ${load("columns", "k")};
       ${vector} r = ${load("columns", "k + ${lane}NearForm.V")};
+<#if term == "chernoff">
+      r = ${mul("r", "columnWeight")};
+</#if>
       ${vector} s = ${load("columns", "k + 2 * ${lane}NearForm.V")};
 <#if isWeighted>
       ${vector} w = ${load("columns", "k + 3 * ${lane}NearForm.V")};
@@ -61,31 +75,44 @@
       x = ${sub(broadcast("mean[k${i} + h]"), "m")};
       y = ${sub(broadcast("scale[k${i} + h]"), "s")};
 <#if isWeighted>
-      y = ${mul("y", "w")};
-      y = ${mul("y", broadcast("weight[k${i} + h]"))};
+<#if term == "kl">
+      y = ${mul(mul("y", "w"), broadcast("weight[k${i} + h]"))};
+<#else>
+      y = ${mul("y", mul("w", broadcast("weight[k${i} + h]")))}; // the same but for its sign with q and p exchanged
+</#if>
+</#if>
+<#if term == "kl">
+<#local square = mul(mul("x", "r"), "x")>
+<#elseif term == "jeffreys">
+<#local square = mul(mul("x", "x"), add("r", broadcast("spread[k${i} + h]")))>
+<#else>
+<#local square = div(mul("x", "x"), add("r", mul("weights", broadcast("spread[k${i} + h]"))))>
 </#if>
 <#if even == 0>
-      a${i} = ${add("a${i}", fma("y", "y", mul(mul("x", "r"), "x")))};
+      a${i} = ${add("a${i}", fma("y", "y", square))};
 <#else>
       ${vector} t${i} = ${mul("y", "y")};
 <@horner "even${i}" "t${i}" 0 even/>
+<#if odd gt 0>
 <@horner "odd${i}" "t${i}" even odd/>
-      a${i} = ${add("a${i}", fma("t${i}", fma("y", "odd${i}", "even${i}"), mul(mul("x", "r"), "x")))};
+</#if>
+      a${i} = ${add("a${i}", fma("t${i}", (odd gt 0)?then(fma("y", "odd${i}", "even${i}"), "even${i}"), square))};
       o${i} = ${fma("t${i}", "t${i}", "o${i}")};
 </#if>
 </#list>
     }
 <#list 0..<R as i>
-    ${vector} rest${i} = ${sub(broadcast("${lane}NearForm.LIMIT"), (even == 0)?then("a", "o") + i)};
+    ${vector} rest${i} = ${sub(broadcast("${lane}NearForm." + (even == 0)?then("LIMIT_OF_KL", "LIMIT")), (even == 0)?then("a", "o") + i)};
     // NaN beyond the limit
     a${i} = ${add("a${i}", mul(sqrt("rest${i}"), broadcast("0")))};
-    ${store(mul("a${i}", "0.5f"), "acc", "i${i} * ${lane}Panels.NR + to")};
+    ${store(mul("a${i}", broadcast("${cast}factor")), "acc", "i${i} * ${lane}Panels.NR + to")};
 </#list>
   }
 </#macro>
 <#macro emitNear>
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.formula.NearTerm;
 import dev.kullback.internal.numerics.Scale;
 <#if asVectors>
 import jdk.incubator.vector.DoubleVector;
@@ -106,27 +133,40 @@ final class ${class} {
    * Stores the KL of rows i0 to i${rows() - 1} of a tile, whose first begins at {@code first}, and of the vector of columns at {@code j}, over
    * {@code length} dimensions, to {@code acc[i·NR + to]}; NaN beyond the form's limit.
    *
+   * @param spread v or 1/v of rows, where the term reads it
+   * @param weightQ weight of q's variance
    * @param series coefficients of the terms in double, as {@link dev.kullback.internal.formula.NearSeries} gives them
    */
   static void tile${rows()}x1(
+      NearTerm term,
       Scale kind,
 <@parameters of?lower_case/>
+    switch (term) {
 <#if of == "Float">
-    kl(${arguments(true, false)});
+      case KL -> kl(${arguments("kl", true, false)});
+      case JEFFREYS -> throw new AssertionError(kind);
 <#else>
-    if (kind == Scale.LOG_VARIANCE) {
-      klOfLogs(${arguments(false, true)});
-    } else {
-      kl(${arguments(true, true)});
-    }
+      case KL -> {
+        if (kind == Scale.LOG_VARIANCE) {
+          klOfLogs(${arguments("kl", false)});
+        } else {
+          kl(${arguments("kl")});
+        }
+      }
+      case JEFFREYS -> jeffreys(${arguments("jeffreys")});
 </#if>
+      case CHERNOFF -> chernoff(${arguments("chernoff")});
+    }
   }
 <#local text>
 <#if of == "Float">
 <@tile "kl"/>
+<@tile "chernoff" "chernoff" 2 2/>
 <#else>
-<@tile "kl" 2 7/>
-<@tile "klOfLogs" 5 5 false/>
+<@tile "kl" "kl" 2 7/>
+<@tile "klOfLogs" "kl" 5 5 false/>
+<@tile "jeffreys" "jeffreys" 5/>
+<@tile "chernoff" "chernoff" 8 8/>
 </#if>
 </#local>
 ${text?replace("(S,", "(Species.${of?upper_case},")?replace("zero(S)", "zero(Species.${of?upper_case})")}
