@@ -1,0 +1,128 @@
+package dev.kullback.bench;
+
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.Divergence;
+import dev.kullback.KlEngine;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+
+/** How much longer Gaussians take that are alike: each divergence, in each precision, of rows some standard deviations apart. */
+final class Cliffs {
+  private static final List<String> DIVERGENCES =
+      List.of(
+          "kl",
+          "jeffreys",
+          "bhattacharyya",
+          "hellinger",
+          "renyi:0.3",
+          "renyi:0.999999",
+          "chernoff:0.01",
+          "squared-wasserstein-2");
+
+  /** Standard deviations between rows; the first is what the others are compared with. */
+  private static final double[] NEARNESS = {1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5, 0};
+
+  private static final int SIZE = 128;
+
+  private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+
+  private static final String USAGE =
+      """
+      bench/run cliffs [--dimension 64] [--warm-up 20] [--seconds 4]
+        A pair's time, and how many times as long pairs take that are so many standard deviations apart.
+        Thread CPU time, medians of interleaved calls; each line warms up by itself.
+      """;
+
+  private Cliffs() {}
+
+  public static void main(String[] args) {
+    Map<String, Integer> defaults = Map.of("--dimension", 64, "--warm-up", 20, "--seconds", 4);
+    Command.run("cliffs", USAGE, defaults, args, Cliffs::run);
+  }
+
+  private static boolean run(Map<String, Integer> options) {
+    int d = options.get("--dimension");
+    System.out.print("| divergence | | ns a pair |");
+    for (int k = 1; k < NEARNESS.length; k++) {
+      System.out.printf(" %s |", NEARNESS[k]);
+    }
+    System.out.println("\n|---|---|---|" + "---|".repeat(NEARNESS.length - 1));
+    for (String name : DIVERGENCES) {
+      for (boolean wide : new boolean[] {false, true}) {
+        double[] nanos = measure(name, wide, d, options.get("--warm-up"), options.get("--seconds"));
+        System.out.printf("| %s | %s | %.2f |", name, wide ? "double" : "float", nanos[0]);
+        for (int k = 1; k < nanos.length; k++) {
+          System.out.printf(" %.1f |", nanos[k] / nanos[0]);
+        }
+        System.out.println();
+      }
+    }
+    return false;
+  }
+
+  /** Returns the nanoseconds of a pair, by nearness. */
+  private static double[] measure(String name, boolean wide, int d, int warmUp, int seconds) {
+    DiagonalGaussians[] q = new DiagonalGaussians[NEARNESS.length];
+    DiagonalGaussians[] p = new DiagonalGaussians[NEARNESS.length];
+    for (int k = 0; k < NEARNESS.length; k++) {
+      SplittableRandom random = new SplittableRandom(1);
+      double[] center = random.doubles(2L * d, -1, 1).toArray();
+      q[k] = around(center, NEARNESS[k], wide, random);
+      p[k] = around(center, NEARNESS[k], wide, random);
+    }
+    int rounds = 0;
+    double[][] times = new double[NEARNESS.length][1 << 16];
+    try (KlEngine engine = KlEngine.builder().divergence(Divergence.of(name)).build()) {
+      float[] floats = new float[SIZE * SIZE];
+      double[] doubles = new double[SIZE * SIZE];
+      long start = System.nanoTime() + warmUp * 1_000_000_000L;
+      long end = start + seconds * 1_000_000_000L;
+      while (rounds < 5 || (System.nanoTime() < end && rounds < times[0].length)) {
+        boolean isWarm = System.nanoTime() > start;
+        for (int k = 0; k < NEARNESS.length; k++) {
+          long before = THREADS.getCurrentThreadCpuTime();
+          if (wide) {
+            engine.pairwise(q[k], p[k], doubles);
+          } else {
+            engine.pairwise(q[k], p[k], floats);
+          }
+          times[k][rounds] = THREADS.getCurrentThreadCpuTime() - before;
+        }
+        rounds += isWarm ? 1 : 0;
+      }
+    }
+    double[] medians = new double[NEARNESS.length];
+    for (int k = 0; k < NEARNESS.length; k++) {
+      Arrays.sort(times[k], 0, rounds);
+      medians[k] = times[k][rounds / 2] / ((double) SIZE * SIZE);
+    }
+    return medians;
+  }
+
+  /** Makes rows so many standard deviations from a center, its means and then its log-deviations. */
+  private static DiagonalGaussians around(
+      double[] center, double nearness, boolean wide, SplittableRandom random) {
+    int d = center.length / 2;
+    double[] mean = new double[SIZE * d];
+    double[] std = new double[SIZE * d];
+    for (int k = 0; k < mean.length; k++) {
+      double scale = Math.exp(center[d + k % d]);
+      mean[k] = center[k % d] + nearness * scale * random.nextGaussian();
+      std[k] = scale * Math.exp(nearness * random.nextGaussian() / Math.sqrt(2));
+    }
+    if (wide) {
+      return DiagonalGaussians.ofStd(mean, std, d);
+    }
+    float[] mean32 = new float[mean.length];
+    float[] std32 = new float[std.length];
+    for (int k = 0; k < mean.length; k++) {
+      mean32[k] = (float) mean[k];
+      std32[k] = (float) std[k];
+    }
+    return DiagonalGaussians.ofStd(mean32, std32, d);
+  }
+}
