@@ -112,4 +112,87 @@ class FullWassersteinTest {
           .isCloseTo(planar, within(1e-12 * planar));
     }
   }
+
+  /** Pairs near and far, to the contract with the condition number. */
+  @ParameterizedTest
+  @ValueSource(ints = {3, 4, 7})
+  void nearAndFar(int d) {
+    Random random = new Random(d);
+    for (boolean isDouble : new boolean[] {true, false}) {
+      for (double condition : new double[] {4, 1e3, 1e6}) {
+        FullBatch q = FullBatch.random(isDouble, 1, d, condition, 0, random);
+        for (double change : new double[] {0.7, 0.2, 0.03, 1e-3, 1e-6, 1e-12}) {
+          FullBatch p =
+              new FullBatch(q.kind(), isDouble, q.mean(), changed(q.matrix(), change, random), d);
+          p = new FullBatch(p.kind(), isDouble, p.mean(), positive(p.matrix(), d), d);
+          double expected = DivergenceOracle.pairwise(Divergence.SQUARED_WASSERSTEIN_2, q, p)[0];
+          double bound = isDouble ? 1e-13 * DivergenceOracle.conditions(q, p)[0] : 1e-6;
+          assertThat(matrix(Divergence.SQUARED_WASSERSTEIN_2, q.gaussians(), p.gaussians())[0])
+              .as("double: %s, condition %s, change %s", isDouble, condition, change)
+              .isCloseTo(expected, within(bound * expected));
+        }
+      }
+    }
+  }
+
+  private static double[] positive(double[] factor, int d) {
+    for (int k = 0; k < factor.length; k += d + 1) {
+      factor[k] = Math.abs(factor[k]);
+    }
+    return factor;
+  }
+
+  /** Covariances of common axes, of many dimensions and any rank, as near to each other as to be told: {@code Σ (s − t)²}. */
+  @ParameterizedTest
+  @ValueSource(ints = {8, 33, 64, 130, 300})
+  void manyDimensions(int d) {
+    Random random = new Random(d);
+    for (double change : new double[] {1, 0.1, 1e-3, 1e-7}) {
+      for (int zeros : new int[] {0, 3}) {
+        // blocks of two dimensions, one after another and with permuted places, of which the closed
+        // form gives the parts
+        double[] a = new double[d * d];
+        double[] b = new double[d * d];
+        double expected = 0;
+        for (int h = 0; h + 1 < d; h += 2) {
+          double[] x = {
+            random.nextDouble(0.3, 2), 0, random.nextGaussian(), random.nextDouble(0.3, 2)
+          };
+          if (h / 2 < zeros) {
+            x[2] = 0;
+            x[3] = 0;
+          }
+          double[] y = positive(changed(x, change, random), 2);
+          expected += square(x, y);
+          put(a, x, h, d);
+          put(b, y, h, d);
+        }
+        if (d % 2 == 1) {
+          a[d * d - 1] = b[d * d - 1] = 1;
+        }
+        double actual =
+            matrix(Divergence.SQUARED_WASSERSTEIN_2, semidefinite(a, d), semidefinite(b, d))[0];
+        assertThat(actual)
+            .as("change %s, zeros %d", change, zeros)
+            .isCloseTo(expected, within(1e-12 * expected));
+      }
+    }
+  }
+
+  private static double square(double[] x, double[] y) {
+    return matrix(Divergence.SQUARED_WASSERSTEIN_2, semidefinite(x, 2), semidefinite(y, 2))[0];
+  }
+
+  private static Gaussians semidefinite(double[] factor, int d) {
+    return Gaussians.of(ScaleKind.SCALE_TRIL, new double[d], factor, d, ScalePolicy.SEMIDEFINITE);
+  }
+
+  /** Puts a block of two dimensions to places half of all dimensions apart. */
+  private static void put(double[] to, double[] block, int h, int d) {
+    int first = h / 2;
+    int second = d / 2 + h / 2;
+    to[first * d + first] = block[0];
+    to[second * d + first] = block[2];
+    to[second * d + second] = block[3];
+  }
 }

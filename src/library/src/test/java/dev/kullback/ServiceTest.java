@@ -295,7 +295,7 @@ class ServiceTest {
             Arguments.of("FullChernoff.far", pair(Divergence.renyi(0.3), q, p)),
             Arguments.of("FullChernoff.near", pair(Divergence.renyi(0.3), q, near)),
             Arguments.of("Bures.bidiagonalize", pair(Divergence.WASSERSTEIN_2, q, p)),
-            Arguments.of("Bures.orthogonalize", pair(Divergence.WASSERSTEIN_2, q, near)),
+            Arguments.of("Bures.diagonalize", pair(Divergence.WASSERSTEIN_2, q, near)),
             Arguments.of("FullComponents.", (Runnable) () -> MixtureReduction.runnalls(mixture, 1)),
             Arguments.of(
                 "Overlap", (Runnable) () -> MixtureKl.of(mixture, mixture).productOfGaussians()));

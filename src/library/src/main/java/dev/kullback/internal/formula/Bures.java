@@ -5,6 +5,7 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Computes the squared 2-Wasserstein distance of one pair with full covariances in double, or its root,
@@ -22,8 +23,14 @@ import java.util.Arrays;
  * beside the traces. Covariances may be singular. Holds the working memory of one thread.
  */
 final class Bures implements Formula.Full {
-  /** Part of the traces above which B may be their difference from the singular values' sum. */
+  /** Greatest part of the traces above which B is their difference from the singular values' sum. */
   private static final double FAR = 0.05;
+
+  /** Roundings of the traces by which that difference errs, in units of √D: 2.5 to 4.2 at worst for D = 3 to 256. */
+  private static final double ROUNDINGS = 6;
+
+  /** Relative error that is allowed for it. */
+  private static final double ERROR = 1e-12;
 
   /** Greatest row sum of |X| with which the iteration begins. It converges for more. */
   private static final double NEAR = 0.5;
@@ -36,6 +43,19 @@ final class Bures implements Formula.Full {
 
   private static final int MOST_ITERATIONS = 100;
   private static final int MOST_SWEEPS = 60;
+
+  /** Rows and columns of a tile of a product's second factor: 128 kB, and 2 kB of a sum. */
+  private static final int TILE_ROWS = 64;
+
+  private static final int TILE_COLUMNS = 256;
+
+  /** Doubles of the axes that a thread keeps, 16 MB, but of one Gaussian at least, and Gaussians at most. */
+  private static final int KEPT = 1 << 20;
+
+  private static final int MOST_KEPT = 1024;
+
+  /** Ratio of the squares of singular values above which eigenvectors of LᵀL make V orthogonal. */
+  private static final double REGULAR = 0x1p-40;
 
   /** Steps for an eigenvalue, of which one or two suffice mostly, and 33 did for all matrices tried. */
   private static final int MOST_STEPS = 200;
@@ -57,21 +77,37 @@ final class Bures implements Formula.Full {
   private final FullPair.Factor p = new FullPair.Factor();
   private int d;
 
-  /** Matrices, of which these two are by columns: what is reflected or rotated, and L_a − L_b, which is rotated with L_b. */
+  /** What is reflected, by columns, and what it is made of. */
   private double[][] columns = {};
 
-  private double[][] changes = {};
   private double[][] first = {};
   private double[][] second = {};
+
+  /** More matrices of near pairs, made for the first one. */
   private double[][] third = {};
+
+  private double[][] fourth = {};
+
+  /** What {@link #advance} returns beside a length: the factor of the last reflection. */
+  private double inverse;
+
+  /** Places of L_b's columns in its decomposition. */
+  private int[] order = {};
+
+  /** Singular values of L_b in a pair's scale. */
   private double[] norms = {};
 
-  /** Factors of what is added to the columns, {@code w vᵀ + y xᵀ}. */
+  /** Principal axes of Gaussians that were b before, in places that a hash code tells. */
+  private @Nullable Axes[] axes = {};
+
+  /** Factors of what is added to the columns, {@code w vᵀ + y xᵀ}, and the next v and w. */
   private double[] v = {};
 
   private double[] w = {};
   private double[] x = {};
   private double[] y = {};
+  private double[] nextV = {};
+  private double[] nextW = {};
 
   /** Squares of the elements on and beside a diagonal in turn, and room for the next ones. */
   private double[] z = {};
@@ -102,19 +138,8 @@ final class Bures implements Formula.Full {
     if (d <= 2) {
       return planar(false);
     }
-    if (norms.length < d) {
-      columns = new double[d][d];
-      changes = new double[d][d];
-      first = new double[d][d];
-      second = new double[d][d];
-      third = new double[d][d];
-      norms = new double[d];
-      v = new double[d];
-      w = new double[d];
-      x = new double[d];
-      y = new double[d];
-      z = new double[2 * d];
-      next = new double[2 * d];
+    if (v.length != d) {
+      makeRoom();
     }
     if (q.equals(p, d)) {
       return 0;
@@ -125,6 +150,24 @@ final class Bures implements Formula.Full {
     double scale = scale();
     double bures = bures(a, b, scale);
     return finish(bures / scale / scale, Math.sqrt(bures) / scale);
+  }
+
+  private void makeRoom() {
+    columns = new double[d][d];
+    first = new double[d][d];
+    second = new double[d][d];
+    third = new double[0][];
+    axes = new Axes[0];
+    norms = new double[d];
+    order = new int[d];
+    v = new double[d];
+    w = new double[d];
+    x = new double[d];
+    y = new double[d];
+    nextV = new double[d];
+    nextW = new double[d];
+    z = new double[2 * d];
+    next = new double[2 * d];
   }
 
   /** Returns a power of two that scales the greatest element of both factors to [1, 2), unless it is beyond double's normal range. */
@@ -235,42 +278,33 @@ final class Bures implements Formula.Full {
     bidiagonalize();
     double nothing = HALF_ULP * traces / d;
     double far = Math.max(0, traces - 2 * sumOfRoots(z, next, 0, d - 1, 0, nothing * nothing));
-    double near = far > FAR * traces ? Double.NaN : near(a, b, scale);
+    double least = Math.min(FAR, ROUNDINGS * Math.sqrt(d) * HALF_ULP / ERROR);
+    double near = far > least * traces ? Double.NaN : near(a, b, scale);
     return Double.isNaN(near) ? far : near;
   }
 
-  /** Sets the columns to L_bᵀ L_a, two rows of the factors at a time, and returns the sum of all squares of both. */
+  /** Sets the columns to L_bᵀ L_a, and returns the sum of all squares of both. */
   private double product(FullPair.Factor a, FullPair.Factor b, double scale) {
     double traces = 0;
-    Arrays.fill(v, 0, d, 0);
-    Arrays.fill(w, 0, d, 0);
-    for (int k = 0, at = 0; k < d; k++) {
-      boolean isSecond = (d - k) % 2 == 1;
-      double[] left = isSecond ? x : v;
-      double[] right = isSecond ? y : w;
-      for (int c = 0; c <= k; c++, at++) {
-        left[c] = a.high(at) * scale;
-        right[c] = b.high(at) * scale;
-        traces += left[c] * left[c] + right[c] * right[c];
-      }
-      Arrays.fill(columns[k], 0, d, 0);
-      if (isSecond) {
-        pass((long) k * k);
-        add(0, k + 1);
+    for (int r = 0, k = 0; r < d; r++) {
+      Arrays.fill(first[r], 0, r, 0);
+      Arrays.fill(second[r], r, d, 0);
+      for (int c = 0; c <= r; c++, k++) {
+        double left = a.high(k) * scale;
+        double right = b.high(k) * scale;
+        first[c][r] = left;
+        second[r][c] = right;
+        traces += left * left + right * right;
       }
     }
+    multiply(columns, first, Shape.UPPER, second, true, false);
     return traces;
   }
 
-  /** Adds {@code w vᵀ + y xᵀ} to what is from one row and column to another. */
-  private void add(int from, int end) {
-    for (int c = from; c < end; c++) {
-      double[] column = columns[c];
-      double left = v[c];
-      double right = x[c];
-      for (int r = from; r < end; r++) {
-        column[r] += left * w[r] + right * y[r];
-      }
+  private static void add(
+      double[] to, double a, double[] x, double b, double[] y, int from, int end) {
+    for (int r = from; r < end; r++) {
+      to[r] += a * x[r] + b * y[r];
     }
   }
 
@@ -279,34 +313,101 @@ final class Bures implements Formula.Full {
    * singular values and pseudo-inverse of a matrix", 1965).
    */
   private void bidiagonalize() {
+    begin();
     for (int k = 0; k < d; k++) {
-      pass(3L * (d - k) * (d - k));
-      double norm = 0;
-      for (int c = k; c < d; c++) {
-        v[c] = columns[c][k];
-        norm += v[c] * v[c];
-      }
-      z[2 * k] = norm;
-      double inverse = reflection(v, k, norm);
-      Arrays.fill(w, 0, d, 0);
-      for (int c = k; c < d; c++) {
-        double[] column = columns[c];
-        double factor = v[c] * inverse;
-        for (int r = k + 1; r < d; r++) {
-          w[r] += factor * column[r];
-        }
-      }
+      pass(2L * (d - k) * (d - k));
+      z[2 * k] = advance(columns, k, k);
       for (int r = k + 1; r < d; r++) {
         y[r] = columns[k][r] + v[k] * w[r];
       }
-      norm = dot(y, y, k + 1);
+      double norm = dot(y, y, k + 1);
       z[2 * k + 1] = norm;
-      inverse = reflection(y, k + 1, norm);
+      double inverse = reflection(y, k + 1, norm);
       double wy = dot(w, y, k + 1);
-      for (int c = k + 1; c < d; c++) {
-        x[c] = inverse * (dot(columns[c], y, k + 1) + v[c] * wy);
+      for (int c = k + 1; c < d; c += 4) {
+        dots(c, k + 1);
       }
-      add(k + 1, d);
+      for (int c = k + 1; c < d; c++) {
+        x[c] = inverse * (x[c] + v[c] * wy);
+      }
+    }
+  }
+
+  private void begin() {
+    Arrays.fill(v, 0);
+    Arrays.fill(w, 0);
+    Arrays.fill(x, 0);
+    Arrays.fill(y, 0);
+  }
+
+  /** Sets x from c on to the products of four columns, or the last ones, and y from a row on. */
+  private void dots(int c, int from) {
+    double[] a0 = columns[c];
+    double[] a1 = columns[Math.min(c + 1, d - 1)];
+    double[] a2 = columns[Math.min(c + 2, d - 1)];
+    double[] a3 = columns[Math.min(c + 3, d - 1)];
+    double[] y = this.y;
+    double s0 = 0;
+    double s1 = 0;
+    double s2 = 0;
+    double s3 = 0;
+    for (int r = from; r < y.length; r++) {
+      double f = y[r];
+      s0 += a0[r] * f;
+      s1 += a1[r] * f;
+      s2 += a2[r] * f;
+      s3 += a3[r] * f;
+    }
+    x[Math.min(c + 3, d - 1)] = s3;
+    x[Math.min(c + 2, d - 1)] = s2;
+    x[Math.min(c + 1, d - 1)] = s1;
+    x[c] = s0;
+  }
+
+  /**
+   * Adds {@code w vᵀ + y xᵀ} to columns and sets v to the reflection of row k from the pivot on, w to the columns' product with it, in
+   * one pass. Returns the row's squared length; {@link #inverse} tells the reflection's.
+   */
+  private double advance(double[][] columns, int k, int pivot) {
+    for (int c = k; c < d; c++) {
+      nextV[c] = columns[c][k] + v[c] * w[k] + x[c] * y[k];
+    }
+    double norm = dot(nextV, nextV, pivot);
+    inverse = reflection(nextV, pivot, norm);
+    Arrays.fill(nextW, 0);
+    int c = pivot;
+    for (; c + 1 < d; c += 2) {
+      advance(columns[c], columns[c + 1], c, k + 1);
+    }
+    if (c < d) {
+      add(columns[c], v[c], w, x[c], y, k + 1, d);
+      add(nextW, nextV[c] * inverse, columns[c], 0, columns[c], k + 1, d);
+    }
+    double[] last = v;
+    v = nextV;
+    nextV = last;
+    last = w;
+    w = nextW;
+    nextW = last;
+    return norm;
+  }
+
+  private void advance(double[] first, double[] second, int c, int from) {
+    double[] w = this.w;
+    double[] y = this.y;
+    double[] sum = nextW;
+    double v0 = v[c];
+    double v1 = v[c + 1];
+    double x0 = x[c];
+    double x1 = x[c + 1];
+    double f0 = nextV[c] * inverse;
+    double f1 = nextV[c + 1] * inverse;
+    for (int r = from; r < w.length; r++) {
+      double a = first[r] + (v0 * w[r] + x0 * y[r]);
+      double b = second[r] + (v1 * w[r] + x1 * y[r]);
+      first[r] = a;
+      second[r] = b;
+      sum[r] += f0 * a + f1 * b;
     }
   }
 
@@ -320,12 +421,23 @@ final class Bures implements Formula.Full {
     return -1 / (pivot * of[k]);
   }
 
+  /** Returns a product from one element on, in four sums, as one would wait for each addition. */
   private double dot(double[] a, double[] b, int from) {
-    double sum = 0;
-    for (int k = from; k < d; k++) {
-      sum += a[k] * b[k];
+    double s0 = 0;
+    double s1 = 0;
+    double s2 = 0;
+    double s3 = 0;
+    int k = from;
+    for (; k < d - 3; k += 4) {
+      s0 += a[k] * b[k];
+      s1 += a[k + 1] * b[k + 1];
+      s2 += a[k + 2] * b[k + 2];
+      s3 += a[k + 3] * b[k + 3];
     }
-    return sum;
+    for (; k < d; k++) {
+      s0 += a[k] * b[k];
+    }
+    return (s0 + s1) + (s2 + s3);
   }
 
   /**
@@ -399,27 +511,271 @@ final class Bures implements Formula.Full {
     return sum + Math.sqrt(shift + z[2 * start]);
   }
 
-  /** Rotates pairs of columns until all are orthogonal, the changes with them, and sets their norms (M. Hestenes, 1958). */
-  private void orthogonalize() {
+  /** The decomposition {@code L = V S Wᵀ} of a factor that was scaled by a power of two: rows of Vᵀ and of W, and S. */
+  private static final class Axes {
+    final double[][] v;
+    final double[][] w;
+    final double[] norms;
+    double scale;
+
+    /** L, packed. */
+    final double[] factor;
+
+    Axes(int d) {
+      v = new double[d][d];
+      w = new double[d][d];
+      norms = new double[d];
+      factor = new double[Cholesky.packedLength(d)];
+    }
+  }
+
+  /** Returns the axes of b, which are kept for other pairs: of rows of a block, or of a row's columns, some are b in many. */
+  private Axes axes(FullPair.Factor b) {
+    if (third.length == 0) {
+      third = new double[d][d];
+      fourth = new double[d][d];
+      axes = new Axes[Math.clamp(KEPT / ((long) d * d), 1, MOST_KEPT)];
+    }
+    int place = Math.floorMod(b.hash(d), axes.length);
+    Axes known = axes[place];
+    if (known == null || !b.isCopied(known.factor)) {
+      axes[place] = null; // until it is whole
+      known = known == null ? new Axes(d) : known;
+      decompose(b, known);
+      axes[place] = known;
+    }
+    return known;
+  }
+
+  /** Decomposes LᵀL, whose eigenvectors are W, and where its condition is bad, rotates them until V is orthogonal, too. */
+  private void decompose(FullPair.Factor b, Axes to) {
+    double most = 0;
+    for (int k = 0; k < Cholesky.packedLength(d); k++) {
+      most = Math.max(most, Math.abs(b.high(k)));
+    }
+    b.copy(to.factor);
+    to.scale = FullPair.inversePower(most);
+    double[][] l = first;
+    double[][] transposed = second;
+    int rank = d - b.zeros(d);
+    for (int c = 0, zeros = 0; c < d; c++) { // columns of 0 last, which stay 0
+      int place = b.high(Cholesky.packedLength(c) + c) == 0 ? rank + zeros++ : c - zeros;
+      order[c] = place;
+      for (int r = 0; r < d; r++) {
+        l[r][place] = c > r ? 0 : b.high(Cholesky.packedLength(r) + c) * to.scale;
+        transposed[place][r] = l[r][place];
+      }
+    }
+    multiply(third, transposed, Shape.UPPER, l, true, true);
+    mirror(third);
+    tridiagonalize(third, fourth);
+    double[][] w = fourth;
+    diagonalize(w);
+    multiply(to.v, w, Shape.FULL, transposed, false, false);
+    if (!isRegular(to)) {
+      orthogonalize(to.v, w);
+    }
+    for (int r = 0; r < d; r++) {
+      double norm = Math.sqrt(dot(to.v[r], to.v[r], 0));
+      to.norms[r] = norm;
+      double inverse = norm == 0 ? 0 : 1 / norm;
+      for (int c = 0; c < d; c++) {
+        to.v[r][c] *= inverse;
+        to.w[c][r] = w[r][order[c]];
+      }
+    }
+  }
+
+  /** Whether the rows, as long as singular values are, are as good as orthogonal, but what is 0. */
+  private boolean isRegular(Axes of) {
+    double least = Double.MAX_VALUE;
+    double most = 0;
+    for (double[] row : of.v) {
+      double square = dot(row, row, 0);
+      least = square == 0 ? least : Math.min(least, square);
+      most = Math.max(most, square);
+    }
+    return least > REGULAR * most;
+  }
+
+  /**
+   * Reflects a symmetric matrix from both sides until a diagonal, next, and the elements beside it, z, are left (A. Householder, 1958). Sets
+   * rows to what takes it there.
+   */
+  private void tridiagonalize(double[][] of, double[][] rows) {
+    begin();
+    for (int k = 0; k < d; k++) {
+      pass(2L * (d - k) * (d - k));
+      if (k + 1 == d) {
+        next[k] = of[k][k] + v[k] * w[k] + x[k] * y[k];
+        break;
+      }
+      double norm = advance(of, k, k + 1);
+      next[k] = v[k];
+      z[k] = inverse == 0 ? v[k + 1] : -Math.copySign(Math.sqrt(norm), v[k + 1]);
+      System.arraycopy(v, k + 1, of[k], k + 1, d - k - 1);
+      of[k][k] = inverse;
+      v[k] = 0;
+      w[k] = 0;
+      double half = 0.5 * inverse * dot(v, w, k + 1);
+      for (int c = k; c < d; c++) {
+        w[c] += half * v[c];
+        x[c] = w[c];
+        y[c] = v[c];
+      }
+    }
+    for (int k = d - 1; k >= 0; k--) {
+      Arrays.fill(rows[k], 0);
+      rows[k][k] = 1;
+      pass((long) (d - k) * (d - k));
+      for (int i = k + 1; i < d; i++) {
+        add(rows[i], of[k][k] * dot(rows[i], of[k], k + 1), of[k], 0, of[k], k + 1, d);
+      }
+    }
+  }
+
+  /**
+   * Rotates rows until what they take to three diagonals is one, by implicit QL steps (A. Dubrulle, R. Martin, J. Wilkinson, "The implicit QL
+   * algorithm", 1968).
+   */
+  private void diagonalize(double[][] rows) {
+    double[] diagonal = next;
+    double[] off = z;
+    off[d - 1] = 0;
+    for (int l = 0; l < d; l++) {
+      for (int steps = 0; steps < MOST_STEPS; steps++) {
+        int m = l;
+        while (m < d - 1
+            && Math.abs(off[m]) > HALF_ULP * (Math.abs(diagonal[m]) + Math.abs(diagonal[m + 1]))) {
+          m++;
+        }
+        if (m == l) {
+          break;
+        }
+        double half = (diagonal[l + 1] - diagonal[l]) / (2 * off[l]);
+        double root = Math.copySign(Math.sqrt(half * half + 1), half);
+        double g = diagonal[m] - diagonal[l] + off[l] / (half + root);
+        double sin = 1;
+        double cos = 1;
+        double less = 0;
+        int i = m - 1;
+        for (; i >= l; i--) {
+          double f = sin * off[i];
+          double b = cos * off[i];
+          double r = Math.sqrt(f * f + g * g);
+          off[i + 1] = r;
+          if (r == 0) {
+            diagonal[i + 1] -= less;
+            break;
+          }
+          sin = f / r;
+          cos = g / r;
+          g = diagonal[i + 1] - less;
+          r = (diagonal[i] - g) * sin + 2 * cos * b;
+          less = sin * r;
+          diagonal[i + 1] = g + less;
+          g = cos * r - b;
+          v[i] = cos;
+          w[i] = sin;
+        }
+        off[m] = 0;
+        if (i < l) {
+          diagonal[l] -= less;
+          off[l] = g;
+        }
+        pass(2L * d * (m - i));
+        for (int k = m - 1; k > i; k--) {
+          turn(rows[k], rows[k + 1], v[k], w[k]);
+        }
+      }
+    }
+  }
+
+  /** Which elements of a matrix are 0. */
+  private enum Shape {
+    LOWER,
+    UPPER,
+    FULL
+  }
+
+  /**
+   * Sets a matrix to the product of two, in tiles that stay in the cache: of 64 rows of the second, by 256 columns.
+   *
+   * @param isLower whether the second one is a lower triangle
+   * @param isHalf whether only the lower half is wanted
+   */
+  private void multiply(
+      double[][] to, double[][] a, Shape shape, double[][] b, boolean isLower, boolean isHalf) {
+    for (int r = 0; r < d; r++) {
+      Arrays.fill(to[r], 0);
+    }
+    for (int left = 0; left < d; left += TILE_COLUMNS) {
+      int right = Math.min(d, left + TILE_COLUMNS);
+      for (int top = isLower ? left - left % TILE_ROWS : 0; top < d; top += TILE_ROWS) {
+        int bottom = Math.min(d, top + TILE_ROWS);
+        for (int r = isHalf ? left : 0; r < d; r++) {
+          int from = shape == Shape.UPPER ? Math.max(top, r) : top;
+          int end = shape == Shape.LOWER ? Math.min(bottom, r + 1) : bottom;
+          int until = isHalf ? Math.min(right, r + 1) : right;
+          pass((long) Math.max(0, end - from) * (until - left) / 8);
+          addRows(to[r], a[r], b, from, end, left, until);
+        }
+      }
+    }
+  }
+
+  /** Adds rows of a matrix, each times an element of a. */
+  private static void addRows(
+      double[] to, double[] a, double[][] b, int from, int end, int left, int right) {
+    int k = from;
+    for (; k < end - 3; k += 4) {
+      double[] b0 = b[k];
+      double[] b1 = b[k + 1];
+      double[] b2 = b[k + 2];
+      double[] b3 = b[k + 3];
+      double a0 = a[k];
+      double a1 = a[k + 1];
+      double a2 = a[k + 2];
+      double a3 = a[k + 3];
+      for (int c = left; c < right; c++) {
+        to[c] += a0 * b0[c] + a1 * b1[c] + (a2 * b2[c] + a3 * b3[c]);
+      }
+    }
+    for (; k < end; k++) {
+      double[] row = b[k];
+      double factor = a[k];
+      for (int c = left; c < right; c++) {
+        to[c] += factor * row[c];
+      }
+    }
+  }
+
+  private void mirror(double[][] m) {
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c < r; c++) {
+        m[c][r] = m[r][c];
+      }
+    }
+  }
+
+  /** Rotates pairs of rows until all are orthogonal, others with them (M. Hestenes, 1958). */
+  private void orthogonalize(double[][] rows, double[][] others) {
     boolean isDone = false;
     for (int sweep = 0; sweep < MOST_SWEEPS && !isDone; sweep++) {
       isDone = true;
       for (int k = 0; k < d; k++) {
         for (int l = k + 1; l < d; l++) {
           pass(4L * d);
-          isDone &= !rotate(k, l);
+          isDone &= !rotate(rows, others, k, l);
         }
       }
     }
-    for (int k = 0; k < d; k++) {
-      norms[k] = Math.sqrt(dot(columns[k], columns[k], 0));
-    }
   }
 
-  /** Rotates two columns so that they are orthogonal; returns whether they were not. */
-  private boolean rotate(int k, int l) {
-    double[] a = columns[k];
-    double[] b = columns[l];
+  /** Rotates two rows so that they are orthogonal; returns whether they were not. */
+  private boolean rotate(double[][] rows, double[][] others, int k, int l) {
+    double[] a = rows[k];
+    double[] b = rows[l];
     double aa = dot(a, a, 0);
     double bb = dot(b, b, 0);
     double ab = dot(a, b, 0);
@@ -431,44 +787,51 @@ final class Bures implements Formula.Full {
     double cos = 1 / Math.sqrt(1 + tan * tan);
     double sin = cos * tan;
     turn(a, b, cos, sin);
-    turn(changes[k], changes[l], cos, sin);
+    turn(others[k], others[l], cos, sin);
     return true;
   }
 
-  private void turn(double[] a, double[] b, double cos, double sin) {
-    for (int r = 0; r < d; r++) {
+  private static void turn(double[] a, double[] b, double cos, double sin) {
+    for (int r = 0; r < a.length; r++) {
       double x = a[r];
-      a[r] = cos * x - sin * b[r];
-      b[r] = sin * x + cos * b[r];
+      double y = b[r];
+      a[r] = cos * x - sin * y;
+      b[r] = sin * x + cos * y;
     }
   }
 
   /** Returns B by the map X, or NaN where it is too far from 0. */
   private double near(FullPair.Factor a, FullPair.Factor b, double scale) {
-    for (int r = 0, k = 0; r < d; r++) {
-      for (int c = 0; c < d; c++) {
-        columns[c][r] = c > r ? 0 : b.high(k) * scale;
-        changes[c][r] = c > r ? 0 : (a.high(k) - b.high(k) + (a.low(k) - b.low(k))) * scale;
-        k += c > r ? 0 : 1;
-      }
-    }
-    orthogonalize(); // L_b W = V S
+    Axes known = axes(b); // L_b = V S Wᵀ
     for (int r = 0; r < d; r++) {
-      pass((long) d * d);
-      for (int c = 0; c < d; c++) { // A = Vᵀ (L_a − L_b) W
-        third[r][c] = norms[r] == 0 ? 0 : dot(columns[r], changes[c], 0) / norms[r];
+      norms[r] = known.norms[r] * (scale / known.scale);
+    }
+    for (int r = 0, k = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++, k++) {
+        first[r][c] = (a.high(k) - b.high(k) + (a.low(k) - b.low(k))) * scale;
       }
     }
-    double outside = outside();
+    multiply(second, first, Shape.LOWER, known.w, false, false);
+    multiply(third, known.v, Shape.FULL, second, false, false); // A = Vᵀ (L_a − L_b) W
+    double outside = outside(known, second);
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c < d; c++) {
+        second[c][r] = third[r][c];
+      }
+    }
+    multiply(first, third, Shape.FULL, second, false, true);
     // Vᵀ (Σa − Σb) V = A S + S Aᵀ + A Aᵀ, in first; X in second
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++) {
+        first[r][c] += third[r][c] * norms[c] + norms[r] * third[c][r];
+        second[r][c] = first[r][c] / squares(r, c);
+      }
+    }
+    mirror(second);
     double widest = 0;
     for (int r = 0; r < d; r++) {
-      pass((long) d * d);
       double sum = 0;
       for (int c = 0; c < d; c++) {
-        double mixed = third[r][c] * norms[c] + norms[r] * third[c][r];
-        first[r][c] = mixed + dot(third[r], third[c], 0);
-        second[r][c] = first[r][c] / squares(r, c);
         sum += Math.abs(second[r][c]);
       }
       widest = Math.max(widest, sum);
@@ -476,31 +839,32 @@ final class Bures implements Formula.Full {
     if (!(widest <= NEAR)) {
       return Double.NaN;
     }
+    double last = 0;
     for (int n = 0; n < MOST_ITERATIONS; n++) {
+      for (int r = 0; r < d; r++) {
+        for (int c = 0; c < d; c++) {
+          third[r][c] = second[r][c] * (norms[c] * norms[c]);
+        }
+      }
+      multiply(fourth, third, Shape.FULL, second, false, true); // X S² X
       double size = 0;
       double change = 0;
       for (int r = 0; r < d; r++) {
-        pass((long) d * r);
         for (int c = 0; c <= r; c++) {
-          double x = first[r][c];
-          for (int k = 0; k < d; k++) {
-            x -= second[r][k] * norms[k] * (norms[k] * second[c][k]);
-          }
-          x /= squares(r, c);
-          third[r][c] = x;
-          third[c][r] = x;
+          double squares = squares(r, c);
+          double x = (first[r][c] - fourth[r][c]) / squares;
           double step = x - second[r][c];
-          double weight = r == c ? norms[r] * norms[r] : squares(r, c);
+          double weight = r == c ? norms[r] * norms[r] : squares;
+          second[r][c] = x;
           size += x * x * weight;
           change += step * step * weight;
         }
       }
-      double[][] next = third;
-      third = second;
-      second = next;
-      if (change <= SETTLED * size) {
+      mirror(second);
+      if (change <= SETTLED * size || (change < last && change / last * change <= SETTLED * size)) {
         return size + outside;
       }
+      last = change;
     }
     return Double.NaN;
   }
@@ -509,18 +873,20 @@ final class Bures implements Formula.Full {
    * Returns the variance of a in the directions in which a singular b has none: the squares of what A leaves of the changes. B is the sum of
    * it and of the B of what both have in the others.
    */
-  private double outside() {
+  private double outside(Axes of, double[][] changes) {
     double sum = 0;
-    boolean isSingular = isSingular();
-    for (int k = 0; k < d && isSingular; k++) {
-      double[] change = changes[k];
+    if (!isSingular()) {
+      return sum;
+    }
+    for (int c = 0; c < d; c++) {
+      for (int h = 0; h < d; h++) {
+        v[h] = changes[h][c];
+      }
       for (int r = 0; r < d; r++) {
         pass(d);
-        for (int h = 0; h < d && norms[r] != 0; h++) {
-          change[h] -= third[r][k] * (columns[r][h] / norms[r]);
-        }
+        add(v, -third[r][c], of.v[r], 0, of.v[r], 0, d);
       }
-      sum += dot(change, change, 0);
+      sum += dot(v, v, 0);
     }
     return sum;
   }

@@ -67,6 +67,24 @@ public final class FullPair implements Formula.Full {
       return low != null;
     }
 
+    /** Whether L is, but for its low part, as {@link #copy} has copied it. */
+    boolean isCopied(double[] copy) {
+      return Arrays.equals(copy, 0, copy.length, l, at, at + copy.length);
+    }
+
+    void copy(double[] to) {
+      System.arraycopy(l, at, to, 0, to.length);
+    }
+
+    /** Hash code of L's diagonal. */
+    int hash(int d) {
+      int hash = 0;
+      for (int h = 0, k = at; h < d; k += ++h + 1) {
+        hash = 31 * hash + Double.hashCode(l[k]);
+      }
+      return hash;
+    }
+
     /** Whether it comes before another in an order of all parameters, which tells two apart whatever their roles. */
     boolean isBefore(Factor other, int d) {
       int c = Arrays.compare(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d);
