@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.mixture.ReductionOptions;
+import dev.kullback.internal.mixture.ReductionOptions.Rule;
 import dev.kullback.internal.mixture.ReductionWorker;
 import dev.kullback.internal.work.Crew;
 import java.util.Arrays;
@@ -126,14 +127,14 @@ public final class MixtureReduction {
    * Makes a reducer, which keeps its working memory from one call to the next: for a filter, which reduces at every time step.
    *
    * @param size K, the most components that are left of a mixture, at least 1
-   * @return the reducer, by Runnalls' cost, on the calling thread
+   * @return the reducer, by Runnalls' cost, on the calling thread; its other rules preserve the same moments, where they drop nothing
    * @throws IllegalArgumentException if size is below 1
    */
   public static Reducer reducer(int size) {
     if (size < 1) {
       throw new IllegalArgumentException("size must be at least 1, is " + size);
     }
-    return new Reducer(new ReductionOptions(size, Double.POSITIVE_INFINITY, _ -> {}), null);
+    return new Reducer(new ReductionOptions(size), null);
   }
 
   /**
@@ -170,7 +171,69 @@ public final class MixtureReduction {
       if (!(nats >= 0)) {
         throw new IllegalArgumentException("maxCost must be >= 0, is " + nats);
       }
-      return new Reducer(new ReductionOptions(options.size(), nats, options.progress()), engine);
+      return new Reducer(options.withRule(options.rule(), nats), engine);
+    }
+
+    /**
+     * Merges by the cost of D. J. Salmond, "Mixture reduction algorithms for target tracking in clutter", SPIE 1305 (1990) 434–445:
+     * {@code w_i w_j/w_ij (μ_i − μ_j)ᵀ P⁻¹ (μ_i − μ_j)}, P the covariance of the whole mixture, of diagonal components its diagonal. With
+     * weights of sum 1, it is the share of P's trace, in the coordinates of {@code P = I}, that a merger adds to the components. Such
+     * costs do not tell of the components' covariances.
+     *
+     * @return a reducer by this cost; of {@code reduce}, the {@link IllegalArgumentException} that P is singular in double is one more
+     */
+    public Reducer salmond() {
+      return new Reducer(options.withRule(Rule.SALMOND, options.maxCost()), engine);
+    }
+
+    /**
+     * Merges the lightest component with the nearest, again and again, as M. West, "Approximating posterior distributions by mixtures",
+     * Journal of the Royal Statistical Society B 55 (1993) 409–422, section 2.3. Nearest is the j of least {@code KL(N_i ‖ N_j)}, i the
+     * lightest, as D. F. Crouse et al., "A look at Gaussian mixture reduction algorithms", Fusion 2011, have it, and that is the cost, in
+     * nats, of no account of weights.
+     *
+     * @return a reducer by this rule
+     */
+    public Reducer west() {
+      return new Reducer(options.withRule(Rule.WEST, options.maxCost()), engine);
+    }
+
+    /**
+     * Merges the two whose means are nearest, again and again, as long as they are within a gate: the cost is the squared Mahalanobis
+     * distance {@code (μ_i − μ_j)ᵀ P_i⁻¹ (μ_i − μ_j)}, i the heavier of the two, and the gate is the {@link #maxCost}.
+     *
+     * @param squaredDistance the gate, ≥ 0: of D = 2, 9.21 for instance holds 99 % of a Gaussian
+     * @return a reducer by this rule
+     * @throws IllegalArgumentException if the gate is negative or NaN
+     */
+    public Reducer gate(double squaredDistance) {
+      return new Reducer(options.withRule(Rule.MAHALANOBIS, squaredDistance), engine)
+          .maxCost(squaredDistance);
+    }
+
+    /**
+     * Leaves components of little weight out before the first merger. Their weight goes to those that are left, in proportion, so the sum
+     * of weights is preserved, but neither the mean nor the covariance of the mixture. {@link #assignments} has −1 for them.
+     *
+     * @param share the least weight, as a share of the mixture's, in [0, 1]; 0, the default, for any. The heaviest component stays
+     * @return a reducer that prunes
+     * @throws IllegalArgumentException if the share is not such
+     */
+    public Reducer minWeight(double share) {
+      if (!(share >= 0 && share <= 1)) {
+        throw new IllegalArgumentException("minWeight must be in [0, 1], is " + share);
+      }
+      return new Reducer(options.withMinWeight(share), engine);
+    }
+
+    /**
+     * Leaves the lightest components out after the last merger, where a limit has left more than K: exactly K are left, or fewer. Their weight
+     * goes to those that are left, as that of {@link #minWeight}. {@code maxCost(0).cap()} drops all but the K heaviest, after merging equal ones.
+     *
+     * @return a reducer that drops
+     */
+    public Reducer cap() {
+      return new Reducer(options.capped(), engine);
     }
 
     /**
@@ -181,10 +244,7 @@ public final class MixtureReduction {
      * @return a reducer that tells
      */
     public Reducer progress(IntConsumer left) {
-      return new Reducer(
-          new ReductionOptions(
-              options.size(), options.maxCost(), Objects.requireNonNull(left, "progress")),
-          engine);
+      return new Reducer(options.withProgress(Objects.requireNonNull(left, "progress")), engine);
     }
 
     /**
@@ -317,7 +377,7 @@ public final class MixtureReduction {
     return mixtures;
   }
 
-  /** {@return for each original component, the index of the one of {@code mixtures().components()} that it is part of, its own array} */
+  /** {@return for each original component, the index of the one of {@code mixtures().components()} that it is part of, or −1 if it was dropped; its own array} */
   public int[] assignments() {
     return assignments;
   }

@@ -1020,6 +1020,191 @@ class MixtureReductionTest {
         "reductions", 20, () -> reducer.reduce(mixtures, weights, means, covariances, offsets));
   }
 
+  // --- other rules
+
+  private static Mixtures mixtures(Mix mix) {
+    return Mixtures.unnormalized(mix.components(), mix.weights);
+  }
+
+  private static double[] inverseTimes(Mix mix, int i, double[] d) {
+    int n = d.length;
+    double[][] a = new double[n][n + 1];
+    for (int r = 0; r < n; r++) {
+      for (int c = 0; c < n; c++) {
+        a[r][c] = mix.covariance(i, r, c);
+      }
+      a[r][n] = d[r];
+    }
+    for (int k = 0; k < n; k++) {
+      for (int r = 0; r < n; r++) {
+        double factor = r == k ? 0 : a[r][k] / a[k][k];
+        for (int c = k; c <= n; c++) {
+          a[r][c] -= factor * a[k][c];
+        }
+      }
+    }
+    return IntStream.range(0, n).mapToDouble(r -> a[r][n] / a[r][r]).toArray();
+  }
+
+  private static double mahalanobis(Mix mix, int i, double[] d) {
+    double[] x = inverseTimes(mix, i, d);
+    return IntStream.range(0, d.length).mapToDouble(h -> d[h] * x[h]).sum();
+  }
+
+  private static double[] difference(Mix mix, int i, int j) {
+    return IntStream.range(0, mix.dimension())
+        .mapToDouble(h -> mix.mean(j, h) - mix.mean(i, h))
+        .toArray();
+  }
+
+  /** KL(N_i ‖ N_j) by its definition. */
+  private static double divergence(Mix mix, int i, int j) {
+    int d = mix.dimension();
+    double trace = 0;
+    for (int c = 0; c < d; c++) {
+      int column = c;
+      double[] of = IntStream.range(0, d).mapToDouble(r -> mix.covariance(i, r, column)).toArray();
+      trace += inverseTimes(mix, j, of)[c];
+    }
+    double squares = mahalanobis(mix, j, difference(mix, i, j));
+    return 0.5 * (trace - d + squares + logDet(mix, j) - logDet(mix, i));
+  }
+
+  private static int lightest(Mix mix) {
+    int lightest = 0;
+    for (int i = 1; i < mix.size(); i++) {
+      lightest = mix.weights[i] < mix.weights[lightest] ? i : lightest;
+    }
+    return lightest;
+  }
+
+  /** The cost of a rule by its definition, +∞ where two may not merge. */
+  private static double plainCost(String rule, Mix mix, Mix whole, int i, int j) {
+    int heavy = mix.weights[j] > mix.weights[i] ? j : i;
+    double w = mix.weights[i] + mix.weights[j];
+    double[] d = difference(mix, i, j);
+    int light = lightest(mix);
+    return switch (rule) {
+      case "salmond" -> mix.weights[i] * mix.weights[j] / w * mahalanobis(whole, 0, d);
+      case "gate" -> mahalanobis(mix, heavy, d);
+      default -> i == light || j == light ? divergence(mix, light, i + j - light) : INFINITY;
+    };
+  }
+
+  private static MixtureReduction.Reducer reducer(String rule, int size) {
+    MixtureReduction.Reducer reducer = MixtureReduction.reducer(size);
+    return switch (rule) {
+      case "salmond" -> reducer.salmond();
+      case "gate" -> reducer.gate(1e9);
+      default -> reducer.west();
+    };
+  }
+
+  /** Each rule against a loop by its definition, and the moments of the whole. */
+  @ParameterizedTest
+  @CsvSource({
+    "salmond, 1, false", "salmond, 3, false", "salmond, 3, true",
+    "west, 1, false", "west, 3, false", "west, 3, true",
+    "gate, 1, false", "gate, 3, false", "gate, 3, true"
+  })
+  void rulesAreTheirDefinitions(String rule, int d, boolean isFull) {
+    for (int n : new int[] {50, 150}) {
+      Mix mix = random(n, d, isFull, 3, new Random(d));
+      int size = n - 40;
+      MixtureReduction reduced = reducer(rule, size).reduce(mixtures(mix));
+      MixtureReduction all = mix.reduce(1, INFINITY);
+      Mix whole = new Mix(new double[] {1}, means(all), covariances(all), isFull);
+      Mix left = mix;
+      for (double cost : reduced.costs()) {
+        int best = 0;
+        int with = 0;
+        double least = INFINITY;
+        for (int i = 0; i < left.size(); i++) {
+          for (int j = i + 1; j < left.size(); j++) {
+            double plain = plainCost(rule, left, whole, i, j);
+            if (plain < least) {
+              least = plain;
+              best = i;
+              with = j;
+            }
+          }
+        }
+        assertThat(cost).isCloseTo(least, within(1e-13 + 1e-11 * least));
+        left = without(left, with, best, merged(left, best, with));
+      }
+      assertThat(reduced.mixtures().weights()).containsExactly(left.weights, within(1e-14));
+      assertThat(means(reduced)).containsExactly(left.means, within(1e-12));
+      assertThat(covariances(reduced)).containsExactly(left.covariances, within(1e-12));
+      MixtureReduction again = MixtureReduction.runnalls(reduced.mixtures(), 1);
+      assertThat(means(again)).containsExactly(whole.means, within(1e-14));
+      assertThat(covariances(again)).containsExactly(whole.covariances, within(1e-12));
+    }
+  }
+
+  /** Three components of closed forms. */
+  @Test
+  void closedForms() {
+    Mix mix =
+        new Mix(
+            new double[] {0.5, 0.25, 0.25}, new double[] {0, 1, 4}, new double[] {1, 2, 1}, false);
+    double variance = 1.25 + 0.5 * 1.5625 + 0.25 * 0.0625 + 0.25 * 7.5625;
+    assertThat(reducer("salmond", 2).reduce(mixtures(mix)).costs()[0])
+        .isCloseTo(0.5 * 0.25 / 0.75 / variance, within(1e-16));
+    assertThat(reducer("gate", 2).reduce(mixtures(mix)).costs()).containsExactly(1);
+    // the first of the lightest: KL(N(1,2) ‖ N(0,1)) = ½ (2 − 1 + 1 − ln 2)
+    assertThat(reducer("west", 2).reduce(mixtures(mix)).costs()[0])
+        .isCloseTo(0.5 * (2 - Math.log(2)), within(1e-15));
+  }
+
+  /** A gate merges what is within it alone; Stone Soup's merge_threshold of 16 leaves two of these. */
+  @Test
+  void aGateKeepsFarComponentsApart() {
+    Mix mix =
+        new Mix(
+            new double[] {0.25, 0.25, 0.5},
+            new double[] {0, 3.9, 20},
+            new double[] {1, 1, 1},
+            true);
+    MixtureReduction reduced = MixtureReduction.reducer(1).gate(16).reduce(mixtures(mix));
+    assertThat(reduced.assignments()).containsExactly(0, 0, 1);
+    assertThat(reduced.costs()[0]).isCloseTo(3.9 * 3.9, within(1e-14));
+    assertThat(MixtureReduction.reducer(1).gate(15).reduce(mixtures(mix)).costs()).isEmpty();
+  }
+
+  /** The mixture of Stone Soup's test, reduced as there: weights below 1e-6 are pruned, and equal components merge. */
+  @Test
+  void lightComponentsAreDropped() {
+    double[] weights = {1e-10, 0.2, 0.3, 1e-10, 0.5};
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mix mix =
+          new Mix(weights, new double[] {9, 1, 1, -9, 5}, new double[] {1, 2, 2, 1, 3}, isFull);
+      List<Integer> left = new ArrayList<>();
+      MixtureReduction reduced =
+          MixtureReduction.reducer(1)
+              .gate(4)
+              .minWeight(1e-6)
+              .progress(left::add)
+              .reduce(mixtures(mix));
+      assertThat(left).containsExactly(5, 4, 3, 2);
+      assertThat(reduced.assignments()).containsExactly(-1, 0, 0, -1, 1);
+      double sum = DoubleStream.of(weights).sum();
+      assertThat(reduced.mixtures().weights())
+          .containsExactly(new double[] {sum / 2, sum / 2}, within(1e-15));
+      assertThat(means(reduced)).containsExactly(1, 5);
+      assertThat(covariances(reduced)).containsExactly(2, 3);
+      MixtureReduction capped = MixtureReduction.reducer(2).maxCost(0).cap().reduce(mixtures(mix));
+      assertThat(capped.assignments()).containsExactly(-1, 0, 0, -1, 1);
+      assertThat(capped.mixtures().weights())
+          .containsExactly(new double[] {sum / 2, sum / 2}, within(1e-15));
+      MixtureReduction one = MixtureReduction.reducer(3).minWeight(1).reduce(mixtures(mix));
+      assertThat(one.assignments()).containsExactly(-1, -1, -1, -1, 0);
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> MixtureReduction.reducer(1).minWeight(-0.5))
+        .withMessage("minWeight must be in [0, 1], is -0.5");
+    assertThatIllegalArgumentException().isThrownBy(() -> MixtureReduction.reducer(1).gate(-1));
+  }
+
   @Test
   void shortArraysAreRefused() {
     Mix mix = random(20, 2, true, 2, new Random(1));

@@ -3,6 +3,7 @@ package dev.kullback.internal.mixture;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.mixture.ReductionOptions.Rule;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.work.Checkpoint;
@@ -45,6 +46,17 @@ abstract class Components {
   final int length;
 
   private int size;
+
+  private boolean hasDropped;
+
+  /** What a merger costs. */
+  private Rule rule = Rule.RUNNALLS;
+
+  /** Means in the coordinates in which the whole mixture has the covariance I, by Salmond's rule alone. */
+  private double[] white = {};
+
+  /** The factor of that covariance: standard deviations, or a packed triangle. */
+  private final double[] whole;
 
   /** Each component's weight, mean and covariance, as merged so far. */
   double[] weight = {};
@@ -95,6 +107,7 @@ abstract class Components {
         c = 0;
       }
     }
+    whole = new double[length];
     sum = new double[length];
     error = new double[length];
     shift = new double[dimension];
@@ -115,9 +128,11 @@ abstract class Components {
     return batch.dimension() == dimension && batch instanceof FullBatch == isFull();
   }
 
-  /** Takes the components [from, to) of a batch, with these weights. */
-  final void load(Batch batch, double[] weights, int from, int to) {
+  /** Takes the components [from, to) of a batch, with these weights, to be merged by a rule. */
+  final void load(Batch batch, double[] weights, int from, int to, Rule by) {
     size = to - from;
+    rule = by;
+    hasDropped = false;
     if (owner.length < size) {
       grow(size);
     }
@@ -130,6 +145,9 @@ abstract class Components {
     System.arraycopy(weight, 0, originalWeight, 0, size);
     System.arraycopy(mean, 0, originalMean, 0, size * dimension);
     System.arraycopy(covariance, 0, originalCovariance, 0, size * length);
+    if (rule == Rule.SALMOND) {
+      setWhole();
+    }
   }
 
   /** Makes room for {@code n} components. */
@@ -142,6 +160,7 @@ abstract class Components {
     originalCovariance = new double[covariance.length];
     owner = new int[n];
     next = new int[n];
+    white = new double[mean.length];
   }
 
   /** Takes a Gaussian of a batch as component i. */
@@ -156,12 +175,64 @@ abstract class Components {
     return size;
   }
 
-  final double mean(int i, int h) {
-    return mean[i * dimension + h];
+  // what a PartnerTree makes bounds of: that of Runnalls' cost is below the other rules', too
+
+  /** Returns a component's mean in a dimension; by Salmond's rule, in those in which the whole mixture has the covariance I. */
+  final double center(int i, int h) {
+    return (rule == Rule.SALMOND ? white : mean)[i * dimension + h];
   }
 
-  final double variance(int i, int h) {
-    return covariance[i * length + variance(h)];
+  /** Returns a component's variance in a dimension; by Salmond's rule ½, as {@code t ≥ t/(1 + t)}. */
+  final double spread(int i, int h) {
+    return rule == Rule.SALMOND ? 0.5 : covariance[i * length + variance(h)];
+  }
+
+  /** Returns a component's weight, or 1 by a rule that takes no account of weights, as {@code d²/p ≥ d²/2/(p + q + d²/4)}. */
+  final double mass(int i) {
+    return rule == Rule.RUNNALLS || rule == Rule.SALMOND ? weight[i] : 1;
+  }
+
+  /** Whether the bounds of dimensions may be added. */
+  final boolean hasSums() {
+    return !isFull() || rule == Rule.SALMOND;
+  }
+
+  /** Sets the factor of the covariance of all, and the means in its coordinates. */
+  private void setWhole() {
+    double total = totalWeight();
+    Arrays.fill(shift, 0);
+    for (int i = 0; i < size; i++) {
+      for (int h = 0; h < dimension; h++) {
+        shift[h] += weight[i] / total * mean[i * dimension + h];
+      }
+    }
+    Arrays.fill(whole, 0);
+    for (int i = 0; i < size; i++) {
+      checkpoint.pass(Checkpoint.ofPlain(length));
+      for (int k = 0; k < length; k++) {
+        double d = mean[i * dimension + row[k]] - shift[row[k]];
+        double e = mean[i * dimension + column[k]] - shift[column[k]];
+        whole[k] += weight[i] / total * (covariance[i * length + k] + d * e);
+      }
+    }
+    factorWhole(whole);
+    for (int i = 0; i < size; i++) {
+      whiten(i);
+    }
+  }
+
+  /** Makes a covariance its factor. */
+  abstract void factorWhole(double[] covariance);
+
+  private void whiten(int i) {
+    for (int r = 0; r < dimension; r++) {
+      double t = mean[i * dimension + r];
+      int k = variance(r);
+      for (int c = 0; c < r && length > dimension; c++) {
+        t -= whole[k - r + c] * white[i * dimension + c];
+      }
+      white[i * dimension + r] = t / whole[k];
+    }
   }
 
   /** Returns the index of a variance in a covariance. */
@@ -201,21 +272,39 @@ abstract class Components {
     return isFull() ? Checkpoint.ofSolve(dimension) : Checkpoint.ofPlain(dimension);
   }
 
-  /** Returns the component that an original one is part of. */
+  /** Returns the component that an original one is part of, or {@link #NONE} if it was dropped. */
   final int owner(int original) {
     return owner[original];
   }
 
-  /** Returns the cost of merging two components. */
+  /** Returns the cost of merging two components, of which West's rule takes the first as the lightest. */
   final double cost(int i, int j) {
     int heavy = weight[j] > weight[i] || (weight[j] == weight[i] && isWider(j, i)) ? j : i;
     int light = i + j - heavy;
-    if (weight[light] == 0) {
-      return 0;
-    }
-    double cost = 0.5 * doubleCost(heavy, light);
+    double cost =
+        switch (rule) {
+          case RUNNALLS -> weight[light] == 0 ? 0 : 0.5 * doubleCost(heavy, light);
+          case SALMOND -> weight[light] == 0 ? 0 : salmond(heavy, light);
+          case WEST -> 0.5 * doubleDivergence(i, j);
+          case MAHALANOBIS -> squares(heavy, light);
+        };
     return cost >= 0 ? cost : Double.POSITIVE_INFINITY; // a NaN of ∞ − ∞
   }
+
+  private double salmond(int heavy, int light) {
+    double squares = 0;
+    for (int h = 0; h < dimension; h++) {
+      double d = white[light * dimension + h] - white[heavy * dimension + h];
+      squares += d * d;
+    }
+    return weight[heavy] / (weight[heavy] + weight[light]) * weight[light] * squares;
+  }
+
+  /** Returns the squared Mahalanobis distance of j's mean from i. */
+  abstract double squares(int i, int j);
+
+  /** Returns twice {@code KL(N_i ‖ N_j)}. */
+  abstract double doubleDivergence(int i, int j);
 
   private boolean isWider(int i, int j) {
     return Arrays.compare(
@@ -226,8 +315,13 @@ abstract class Components {
   /** Returns twice the cost of merging a component into one that is not lighter. */
   abstract double doubleCost(int heavy, int light);
 
+  /** Whether merging two components certainly costs more than {@code most}. */
+  final boolean costsMore(int i, int j, double most) {
+    return rule == Rule.RUNNALLS && costsCertainlyMore(i, j, most);
+  }
+
   /** Whether merging two components certainly costs more than {@code most}, by what is computed sooner than a cost, but not in no time. */
-  boolean costsMore(int i, int j, double most) {
+  boolean costsCertainlyMore(int i, int j, double most) {
     return false;
   }
 
@@ -246,6 +340,9 @@ abstract class Components {
     if (weight[i] == 0 || factor(i, mayRaise)) {
       for (int k = j; k != NONE; k = next[k]) {
         owner[k] = i;
+      }
+      if (rule == Rule.SALMOND) {
+        whiten(i);
       }
       return true;
     }
@@ -289,6 +386,36 @@ abstract class Components {
         b = k;
       }
       k = after;
+    }
+  }
+
+  /** Returns the sum of the original weights. */
+  final double totalWeight() {
+    double total = 0;
+    for (int i = 0; i < size; i++) {
+      total += originalWeight[i];
+    }
+    return total;
+  }
+
+  /** Leaves a component out, whose weight {@link #scale} gives to those that are left. */
+  final void drop(int i) {
+    for (int k = i; k != NONE; k = next[k]) {
+      owner[k] = NONE;
+    }
+    weight[i] = 0;
+    hasDropped = true;
+  }
+
+  /** Has the weights of the components that are left the sum of all again. */
+  final void scale() {
+    double left = 0;
+    for (int i = 0; hasDropped && i < size; i++) {
+      left += owner[i] == i ? weight[i] : 0;
+    }
+    double factor = hasDropped ? totalWeight() / left : 1;
+    for (int i = 0; hasDropped && i < size; i++) {
+      weight[i] *= factor;
     }
   }
 

@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.Excess;
 import dev.kullback.internal.numerics.Compensation;
+import java.util.Arrays;
 
 /** Components with diagonal covariances, of which a merger keeps the variances. Its cost is a sum over the dimensions. */
 final class DiagonalComponents extends Components {
@@ -29,6 +30,31 @@ final class DiagonalComponents extends Components {
   @Override
   void copyScale(int i, double[] to, double[] low, int at) {
     System.arraycopy(covariance, i * length, to, at, length);
+  }
+
+  @Override
+  void factorWhole(double[] covariance) {
+    Arrays.setAll(covariance, h -> Math.sqrt(covariance[h]));
+  }
+
+  @Override
+  double squares(int i, int j) {
+    double squares = 0;
+    for (int h = 0; h < dimension; h++) {
+      double d = mean[j * dimension + h] - mean[i * dimension + h];
+      squares += d * d / covariance[i * dimension + h];
+    }
+    return squares;
+  }
+
+  @Override
+  double doubleDivergence(int i, int j) {
+    double sum = squares(j, i);
+    for (int h = 0; h < dimension; h++) {
+      double p = covariance[j * dimension + h];
+      sum += gap((covariance[i * dimension + h] - p) / p);
+    }
+    return sum;
   }
 
   @Override

@@ -129,6 +129,35 @@ final class FullComponents extends Components {
     return scale + w * Math.log1p(a * b * distance(heavy, light));
   }
 
+  @Override
+  void factorWhole(double[] covariance) {
+    Arrays.fill(low, 0);
+    if (!cholesky.factor(covariance, low, dimension, pass)) {
+      throw new IllegalArgumentException(
+          "the covariance of the whole mixture is singular in double; take another rule than Salmond's");
+    }
+  }
+
+  @Override
+  double squares(int i, int j) {
+    solve(i, j);
+    double squares = 0;
+    for (double t : y) {
+      squares += t * t;
+    }
+    return squares;
+  }
+
+  @Override
+  double doubleDivergence(int i, int j) {
+    double scale = 0;
+    if (setX(j, i)) {
+      factor(1);
+      scale = gap();
+    }
+    return scale + squares(j, i);
+  }
+
   /** Sets X, symmetric, as a packed triangle; returns whether it is not 0. */
   private boolean setX(int heavy, int light) {
     boolean differ = false;
@@ -193,15 +222,8 @@ final class FullComponents extends Components {
 
   /** Returns {@code yᵀ(I + bX)⁻¹y}, where F is of bX. */
   private double distance(int heavy, int light) {
-    int i = heavy * length;
+    solve(heavy, light);
     double squares = 0;
-    for (int r = 0, row = 0; r < dimension; row += ++r) { // L y = d
-      double t = mean[light * dimension + r] - mean[heavy * dimension + r];
-      for (int k = 0; k < r; k++) {
-        t -= factor[i + row + k] * y[k];
-      }
-      y[r] = t / factor[i + row + r];
-    }
     for (int r = 0, row = 0; r < dimension; row += ++r) { // (I + F) z = y, in its place
       double t = y[r];
       for (int k = 0; k < r; k++) {
@@ -213,6 +235,17 @@ final class FullComponents extends Components {
     return squares;
   }
 
+  /** Sets {@code y = L⁻¹d}, of component i's factor and j's difference from it. */
+  private void solve(int i, int j) {
+    for (int r = 0, row = i * length; r < dimension; row += ++r) {
+      double t = mean[j * dimension + r] - mean[i * dimension + r];
+      for (int k = 0; k < r; k++) {
+        t -= factor[row + k] * y[k];
+      }
+      y[r] = t / factor[row + r];
+    }
+  }
+
   /**
    * Tries the cost of a dimension alone, which is not more, and then the definition, which cancels where components are alike. With
    * {@code p_i = P_i,hh}, {@code e_i = p_i/P_hh − 1} and {@code ln(1 + e) ≤ e − 3e²/(6 + 4e)}, the former is at least
@@ -222,7 +255,7 @@ final class FullComponents extends Components {
    * </pre>
    */
   @Override
-  boolean costsMore(int i, int j, double most) {
+  boolean costsCertainlyMore(int i, int j, double most) {
     if (!(most < Double.POSITIVE_INFINITY)) {
       return false;
     }

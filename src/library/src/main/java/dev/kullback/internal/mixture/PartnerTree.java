@@ -114,10 +114,10 @@ final class PartnerTree {
       double greatest = Double.NEGATIVE_INFINITY;
       double variances = 0;
       for (int p = a; p < b; p++) {
-        double m = components.mean(left[p], h);
+        double m = components.center(left[p], h);
         least = Math.min(least, m);
         greatest = Math.max(greatest, m);
-        variances += components.variance(left[p], h);
+        variances += components.spread(left[p], h);
       }
       double extent = (greatest - least) / Math.sqrt(variances);
       if (extent > most) {
@@ -134,14 +134,14 @@ final class PartnerTree {
   /** Orders the components at places from a to b so that the one at {@code k} has its place in the order of means, by C. A. R. Hoare's FIND. */
   private void select(int[] left, int a, int b, int k, int h) {
     while (a < b) {
-      double pivot = components.mean(left[(a + b) >>> 1], h);
+      double pivot = components.center(left[(a + b) >>> 1], h);
       int i = a;
       int j = b;
       while (i <= j) {
-        while (components.mean(left[i], h) < pivot) {
+        while (components.center(left[i], h) < pivot) {
           i++;
         }
-        while (components.mean(left[j], h) > pivot) {
+        while (components.center(left[j], h) > pivot) {
           j--;
         }
         if (i <= j) {
@@ -165,10 +165,10 @@ final class PartnerTree {
     int p = at % LEAF;
     component[at] = i;
     place[i] = at;
-    weight[leaf][p] = components.weight(i);
+    weight[leaf][p] = components.mass(i);
     for (int h = 0; h < dimension; h++) {
-      mean[leaf * dimension + h][p] = components.mean(i, h);
-      variance[leaf * dimension + h][p] = components.variance(i, h);
+      mean[leaf * dimension + h][p] = components.center(i, h);
+      variance[leaf * dimension + h][p] = components.spread(i, h);
     }
   }
 
@@ -235,16 +235,16 @@ final class PartnerTree {
 
   /** Returns a bound below what merging component i with one of a node costs, but for rounding, or NaN. */
   double bound(int i, int node) {
-    double w = components.weight(i) + lightest[node];
-    double a = components.weight(i) / w;
+    double w = components.mass(i) + lightest[node];
+    double a = components.mass(i) / w;
     double b = lightest[node] / w;
     double sum = 0;
     for (int h = 0, k = node * dimension; h < dimension; h++, k++) {
-      double m = components.mean(i, h);
+      double m = components.center(i, h);
       double d = Math.max(0, Math.max(low[k] - m, m - high[k]));
       double t = a * b * (d * d);
-      double u = t / (2 * (a * components.variance(i, h) + b * widest[k]) + t);
-      sum = components.isFull() ? Math.max(sum, u) : sum + u;
+      double u = t / (2 * (a * components.spread(i, h) + b * widest[k]) + t);
+      sum = components.hasSums() ? sum + u : Math.max(sum, u);
     }
     return w * sum;
   }
@@ -252,19 +252,19 @@ final class PartnerTree {
   /** Returns how many components a leaf has, after making bounds below what merging component i with each costs, but for rounding, or NaN. */
   int bounds(int i, int leaf) {
     int n = count[leaf];
-    double own = components.weight(i);
+    double own = components.mass(i);
     double[] weights = weight[leaf];
     shares(own, weights, n);
     Arrays.fill(bound, 0, n, 0);
     for (int h = 0; h < dimension; h++) {
       double[] means = mean[leaf * dimension + h];
       double[] variances = variance[leaf * dimension + h];
-      double m = components.mean(i, h);
-      double v = components.variance(i, h);
-      if (components.isFull()) {
-        raise(means, variances, n, m, v);
-      } else {
+      double m = components.center(i, h);
+      double v = components.spread(i, h);
+      if (components.hasSums()) {
         add(means, variances, n, m, v);
+      } else {
+        raise(means, variances, n, m, v);
       }
     }
     for (int p = 0; p < n; p++) {

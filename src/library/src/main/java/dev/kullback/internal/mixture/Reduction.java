@@ -1,5 +1,6 @@
 package dev.kullback.internal.mixture;
 
+import dev.kullback.internal.mixture.ReductionOptions.Rule;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -35,6 +36,9 @@ final class Reduction {
   private int rebuild;
 
   private int steps;
+
+  /** Whether the lightest component alone merges, with any. */
+  private boolean isWest;
 
   /** The components of a tree to be built. */
   private int[] left = {};
@@ -82,12 +86,13 @@ final class Reduction {
    */
   void run(ReductionOptions options, Runnable progress) {
     int wanted = options.size();
-    start();
-    for (int i = 0; size > wanted && i < total; i++) {
+    isWest = options.rule() == Rule.WEST;
+    start(options.minWeight(), progress);
+    for (int i = next(0); size > wanted && !isWest && i < total; i = next(i + 1)) {
       scan(i);
     }
     while (size > wanted) {
-      int r = cheapest();
+      int r = isWest ? scannedLightest() : cheapest();
       Waiting last = r == NONE ? cheapestWaiting() : null;
       int i = last != null ? last.i : r == NONE ? next(0) : Math.min(r, partner[r]);
       int j = last != null ? last.j : r == NONE ? next(i + 1) : Math.max(r, partner[r]);
@@ -106,9 +111,36 @@ final class Reduction {
         }
       }
     }
+    while (options.isCapped() && size > wanted) {
+      drop(lightest(), progress);
+    }
+    components.scale();
   }
 
-  private void start() {
+  private void drop(int i, Runnable progress) {
+    components.drop(i);
+    merged[i] = GONE;
+    size--;
+    progress.run();
+  }
+
+  /** Returns the lightest component that is left, the first of equal ones. */
+  private int lightest() {
+    int lightest = next(0);
+    for (int i = lightest; i < total; i = next(i + 1)) {
+      lightest = components.weight(i) < components.weight(lightest) ? i : lightest;
+    }
+    return lightest;
+  }
+
+  /** Returns the row of the lightest component after going through it, or {@link #NONE} where all pairs of it wait. */
+  private int scannedLightest() {
+    int i = lightest();
+    scan(i);
+    return cost[i] < Double.POSITIVE_INFINITY ? i : NONE;
+  }
+
+  private void start(double minWeight, Runnable progress) {
     total = components.size();
     size = total;
     steps = 0;
@@ -122,6 +154,16 @@ final class Reduction {
       costs = new double[total];
     }
     Arrays.fill(merged, 0, total, 0);
+    double floor = minWeight * components.totalWeight();
+    int heaviest = 0;
+    for (int i = 1; i < total; i++) {
+      heaviest = components.weight(i) > components.weight(heaviest) ? i : heaviest;
+    }
+    for (int i = 0; minWeight > 0 && i < total; i++) {
+      if (components.weight(i) < floor && i != heaviest) {
+        drop(i, progress);
+      }
+    }
     width = Math.max(2, Integer.highestOneBit(2 * total - 1));
     if (least.length < 2 * width) {
       least = new double[2 * width];
@@ -261,7 +303,7 @@ final class Reduction {
 
   /** Whether the pair of i and j is in row i. */
   private boolean isOf(int i, int j) {
-    return merged[i] > merged[j] || (merged[i] == merged[j] && i < j);
+    return isWest ? i != j : merged[i] > merged[j] || (merged[i] == merged[j] && i < j);
   }
 
   /** Takes j as a row's partner if it costs less than {@link #least}, or perhaps as much and is lower. */
@@ -296,6 +338,8 @@ final class Reduction {
     for (int k = width + j; k > 0; k /= 2) {
       least[k] = k < width ? Math.min(least[2 * k], least[2 * k + 1]) : Double.POSITIVE_INFINITY;
     }
-    scan(i);
+    if (!isWest) {
+      scan(i);
+    }
   }
 }

@@ -48,7 +48,7 @@ public final class ReductionWorker extends Worker implements Job.Task<ReductionW
   private double[] low = {};
   private double[] costs = {};
 
-  /** Component that each original one is part of, of those left of its mixture. */
+  /** Component that each original one is part of, of those left of its mixture; −1 if it was dropped. */
   private int[] assignments = {};
 
   /** Of each mixture, how many components are left, mergers were made, and covariances raised. */
@@ -121,13 +121,15 @@ public final class ReductionWorker extends Worker implements Job.Task<ReductionW
     worker.checkInterrupt();
     int m = (int) index;
     Batch from = requireNonNull(batch);
+    ReductionOptions by = requireNonNull(options);
     Reduction reduction = worker.reduction;
     if (reduction == null || !reduction.components.isFor(from)) {
       reduction = new Reduction(Components.of(from));
       worker.reduction = reduction;
     }
-    reduction.components.load(from, originalWeights, originalOffsets[m], originalOffsets[m + 1]);
-    reduction.run(requireNonNull(options), progress);
+    reduction.components.load(
+        from, originalWeights, originalOffsets[m], originalOffsets[m + 1], by.rule());
+    reduction.run(by, progress);
     keep(m, reduction);
   }
 
@@ -149,7 +151,7 @@ public final class ReductionWorker extends Worker implements Job.Task<ReductionW
       assignments[at + i] = n;
     }
     for (int i = 0; i < own.size(); i++) {
-      assignments[at + i] = assignments[at + own.owner(i)];
+      assignments[at + i] = own.owner(i) < 0 ? -1 : assignments[at + own.owner(i)];
     }
     sizes[m] = n;
     steps[m] = reduction.steps();
@@ -241,7 +243,7 @@ public final class ReductionWorker extends Worker implements Job.Task<ReductionW
     int[] all = new int[originalWeights.length];
     for (int m = 0, first = 0; m < originalOffsets.length - 1; first += sizes[m++]) {
       for (int i = originalOffsets[m]; i < originalOffsets[m + 1]; i++) {
-        all[i] = first + assignments[i];
+        all[i] = assignments[i] < 0 ? -1 : first + assignments[i];
       }
     }
     return all;

@@ -296,7 +296,7 @@ final class MixtureCase {
         first(q),
         this.q.weights,
         this.q.offsets,
-        new ReductionOptions(REDUCED, Double.POSITIVE_INFINITY, _ -> {}),
+        new ReductionOptions(REDUCED),
         true);
     int n = reduced.size();
     r.set(
