@@ -46,10 +46,10 @@ import picocli.CommandLine.Spec;
     name = "reduce",
     description = {
       "Reduces the mixture of q's Gaussians to fewer, by merging the two that cost least.",
-      "The cost is Runnalls' bound on the divergence, in nats. Weight, mean and covariance of the mixture are preserved, of diagonal Gaussians the variances.",
+      "The cost is Runnalls' bound on the divergence, in nats, or another by --rule or --gate. Weight, mean and covariance of the mixture are preserved, of diagonal Gaussians the variances.",
     },
     customSynopsis = {
-      "kullback reduce --mean Q.npy --cov P.npy [--weights C.npy] [--to K] [--max-cost B]",
+      "kullback reduce --mean Q.npy --cov P.npy [--weights C.npy] [--to K] [--max-cost B | --gate G]",
       "                     -o M.npy --out-scale S.npy --out-weights W.npy [--indices I.npy] [...]",
     },
     sortOptions = false,
@@ -68,14 +68,44 @@ final class Reduce implements Callable<Integer> {
   @Option(
       names = "--to",
       paramLabel = "K",
-      description = "The number of Gaussians to keep; default: 1, where --max-cost is given.")
+      description =
+          "The number of Gaussians to keep; default: 1, where --max-cost or --gate is given.")
   @Nullable Integer to;
 
   @Option(
       names = "--max-cost",
       paramLabel = "B",
-      description = "Stop before a merger that costs more, in nats; default: none.")
+      description = "Stop before a merger that costs more; default: none.")
   @Nullable Double maxCost;
+
+  @Option(
+      names = "--rule",
+      paramLabel = "R",
+      description = {
+        "Which two merge: runnalls, the default; salmond; west, the lightest and the nearest to it.",
+        "Costs are of this rule.",
+      })
+  String rule = "runnalls";
+
+  @Option(
+      names = "--gate",
+      paramLabel = "G",
+      description =
+          "Merge those of which the lighter's mean is within this squared Mahalanobis distance of the heavier, the nearest first.")
+  @Nullable Double gate;
+
+  @Option(
+      names = "--min-weight",
+      paramLabel = "S",
+      description =
+          "Drop Gaussians of a smaller share of the weight at first, in favor of the others; default: 0.")
+  double minWeight;
+
+  @Option(
+      names = "--cap",
+      description =
+          "Drop the lightest at last, in favor of the others, where more than K are left.")
+  boolean isCapped;
 
   @Option(
       names = {"-o", "--output"},
@@ -103,7 +133,7 @@ final class Reduce implements Callable<Integer> {
       names = "--indices",
       paramLabel = "I.npy",
       description =
-          "Where the number of the row that each row of q was merged into goes, int32 [N].")
+          "Where the number of the row that each row of q was merged into goes, int32 [N]; -1 where it was dropped.")
   @Nullable Path indices;
 
   @Mixin OutputOptions outputOptions;
@@ -144,8 +174,20 @@ final class Reduce implements Callable<Integer> {
   }
 
   private void checkOptions() {
-    if (to == null && maxCost == null) {
-      throw new UserError("give --to or --max-cost, or both");
+    if (to == null && maxCost == null && gate == null) {
+      throw new UserError("give --to, --max-cost or --gate");
+    }
+    if (gate != null && !(gate >= 0)) {
+      throw new UserError("--gate is " + gate + ": give 0 or more");
+    }
+    if (gate != null && (maxCost != null || !rule.equals("runnalls"))) {
+      throw new UserError("--gate is a rule with its own limit: leave out --rule and --max-cost");
+    }
+    if (!(minWeight >= 0 && minWeight <= 1)) {
+      throw new UserError("--min-weight is " + minWeight + ": give a share, from 0 to 1");
+    }
+    if (!List.of("runnalls", "salmond", "west").contains(rule)) {
+      throw new UserError("--rule is " + rule + ": give runnalls, salmond or west");
     }
     if (to != null && to < 1) {
       throw new UserError("--to is " + to + ": give at least 1");
@@ -168,12 +210,26 @@ final class Reduce implements Callable<Integer> {
           files.isEmpty() ? q.files().scale() : files.getFirst(), String.valueOf(e.getMessage()));
     }
     try (Progress progress = Terminal.of(spec).progress(Math.max(0, q.size() - size))) {
-      return MixtureReduction.runnalls(
-          mixture, size, most, left -> progress.advance(left < q.size() ? 1 : 0));
+      return reducer(size, most)
+          .progress(left -> progress.advance(left < q.size() ? 1 : 0))
+          .reduce(mixture);
     } catch (IllegalArgumentException e) {
       Path file = isFar(q) ? q.files().mean() : q.files().scale();
       throw new UserError(file, String.valueOf(e.getMessage()));
     }
+  }
+
+  private MixtureReduction.Reducer reducer(int size, double most) {
+    MixtureReduction.Reducer plain = MixtureReduction.reducer(size).minWeight(minWeight);
+    MixtureReduction.Reducer merging =
+        gate != null
+            ? plain.gate(gate)
+            : switch (rule) {
+              case "salmond" -> plain.salmond().maxCost(most);
+              case "west" -> plain.west().maxCost(most);
+              default -> plain.maxCost(most);
+            };
+    return isCapped ? merging.cap() : merging;
   }
 
   /** Whether a mean is beyond the range in which Gaussians can be merged. */
@@ -227,7 +283,7 @@ final class Reduce implements Callable<Integer> {
     };
   }
 
-  private static void describe(Report report, MixtureReduction reduced, Batch q, Weights weights) {
+  private void describe(Report report, MixtureReduction reduced, Batch q, Weights weights) {
     int size = reduced.mixtures().components().size();
     double[] costs = reduced.costs();
     double last = costs.length == 0 ? 0 : costs[costs.length - 1];
@@ -236,7 +292,13 @@ final class Reduce implements Callable<Integer> {
     report.line(
         "mixture of %d Gaussians of dimension %d reduced to %d, %s, in %.3g s",
         q.size(), q.dimension(), size, dtype, seconds);
-    report.line("cost %.7g nats in all, the last merger %.7g", reduced.totalCost(), last);
+    report.line(
+        "cost %.7g%s in all, the last merger %.7g",
+        reduced.totalCost(), gate == null && !rule.equals("salmond") ? " nats" : "", last);
+    long dropped = Arrays.stream(reduced.assignments()).filter(row -> row < 0).count();
+    if (dropped > 0) {
+      report.line("%d Gaussians were dropped, whose weight the others have", dropped);
+    }
     if (reduced.raised() > 0) {
       report.line(
           "%d covariances of components far apart, which float64 rounds to singular ones: variances were raised by some 1e-15 of themselves",

@@ -150,6 +150,27 @@ class MixturesTest extends CommandFixture {
   }
 
   @Test
+  void reduceByOtherRules() throws IOException {
+    saveWeights("c.npy", weights);
+    Mixtures mixture = Mixtures.of(DiagonalGaussians.ofVariance(qMean, variances, D), weights);
+    String line = "reduce --weights c.npy" + Q + OUT;
+    for (String rule : new String[] {"salmond", "west"}) {
+      MixtureReduction.Reducer reducer = MixtureReduction.reducer(3);
+      reducer = rule.equals("west") ? reducer.west() : reducer.salmond();
+      succeed(line + "--to 3 --rule " + rule);
+      assertThat(values(read("o.npy", 3, D))).containsExactly(means(reducer.reduce(mixture)));
+    }
+    succeed(line + "--to 3 --gate 4 --min-weight 0.1 --cap --indices i.npy");
+    MixtureReduction expected =
+        MixtureReduction.reducer(3).gate(4).minWeight(0.1).cap().reduce(mixture);
+    int left = expected.mixtures().components().size();
+    assertThat(values(read("ow.npy", left))).containsExactly(expected.mixtures().weights());
+    assertThat(expected.assignments()).contains(-1);
+    Npy.Array rows = Npy.readInts(folder.resolve("i.npy"), Arena.ofAuto());
+    assertThat(rows.data().toArray(ValueLayout.JAVA_INT)).containsExactly(expected.assignments());
+  }
+
+  @Test
   void reduceTellsItsCost() throws IOException {
     saveWeights("c.npy", weights);
     String line = "reduce --to 2 --weights c.npy" + Q + OUT;
@@ -299,7 +320,11 @@ class MixturesTest extends CommandFixture {
   static Stream<List<String>> badReduce() {
     String good = "reduce --to 2" + Q + OUT;
     return Stream.of(
-        List.of("reduce" + Q + OUT, "give --to or --max-cost, or both"),
+        List.of("reduce" + Q + OUT, "give --to, --max-cost or --gate"),
+        List.of(good + "--rule runnals", "--rule is runnals: give runnalls, salmond or west"),
+        List.of(good + "--gate -1", "--gate is -1.0: give 0 or more"),
+        List.of(good + "--gate 1 --max-cost 2", "--gate is a rule with its own limit"),
+        List.of(good + "--min-weight 2", "--min-weight is 2.0: give a share"),
         List.of("reduce --to 0" + Q + OUT, "--to is 0: give at least 1"),
         List.of("reduce --max-cost -1" + Q + OUT, "--max-cost is -1.0: give 0 or more"),
         List.of("reduce --max-cost NaN" + Q + OUT, "--max-cost is NaN"),
