@@ -21,7 +21,7 @@ public final class NearSeries {
   /** Greatest |y| of which the polynomials in double hold, and those of Chernoff's term in float. */
   public static final double LIMIT = 0.4;
 
-  public static final double LIMIT_IN_SINGLE = 0.125;
+  public static final double LIMIT_IN_SINGLE = 0.1;
 
   /** Terms of E and O before they are economized; the next one is below 2⁻⁵⁶. */
   private static final int TERMS = 14;

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * u²/18 + …}, so that half their product is off by 0.056u²; for precisions too, for deviations by 0.007u², and for log-variances, {@code ½u²
  * (v_q/v_p)^⅓}, by 0.028u².
  *
- * <p>Others and all in double take H from {@link NearSeries}. In float a term is good to 15 roundings and 2e-6 of the series, together 6.8e-6. In double a term is good to 30 roundings and 2⁻⁴² of the series, and is in 64 sums of a block and those of the
+ * <p>Others and all in double take H from {@link NearSeries}. In float a term is good to 15 roundings and 1.1e-6 of the series, together 6e-6. In double a term is good to 30 roundings and 2⁻⁴² of the series, and is in 64 sums of a block and those of the
  * blocks, together 2.5e-13 and less than 2⁻⁵³ for each block.
  *
  * <p>A batch keeps it by panels of columns, each made when many of its entries need it: whole it takes 2.5 times the memory of the batch.
@@ -37,7 +37,7 @@ final class FloatNearForm {
    * float of the terms, {@link #LIMIT_OF_KL}. That is 2 KL, twice what double leaves: if 2 KL is at most this, every {@code u² ≤ 2
    * LIMIT_OF_KL}, and z² is off by at most 0.9e-6 of itself. Double settles a KL above 5.6e-7 in 64 dimensions.
    */
-  static final float LIMIT = Float.SIZE == 32 ? 0x1p-12f : 0.025f;
+  static final float LIMIT = Float.SIZE == 32 ? 1e-4f : 0.025f;
 
   static final float LIMIT_OF_KL = 0x1p-17f;
 
