@@ -182,12 +182,12 @@ abstract class Components {
     return (rule == Rule.SALMOND ? white : mean)[i * dimension + h];
   }
 
-  /** Returns a component's variance in a dimension; by Salmond's rule ½, as {@code t ≥ t/(1 + t)}. */
+  /** Returns a component's variance in a dimension; by Salmond's rule ½, as {@code t ≥ ½ ln(1 + 2t)}. */
   final double spread(int i, int h) {
     return rule == Rule.SALMOND ? 0.5 : covariance[i * length + variance(h)];
   }
 
-  /** Returns a component's weight, or 1 by a rule that takes no account of weights, as {@code d²/p ≥ d²/2/(p + q + d²/4)}. */
+  /** Returns a component's weight, or 1 by a rule that takes no account of weights, as {@code ½ d²/p ≥ ln(1 + d²/2/(p + q))}. */
   final double mass(int i) {
     return rule == Rule.RUNNALLS || rule == Rule.SALMOND ? weight[i] : 1;
   }

@@ -6,7 +6,7 @@ import java.util.Arrays;
  * The components that are left, in a tree of boxes around their means, with bounds below what merging costs: with {@code t = ab d_h²},
  *
  * <pre>
- * cost ≥ ½ w ln(1 + x) ≥ w x/(2 + x),  x = ab dᵀ(a P_i + b P_j)⁻¹d ≥ t/(a P_i,hh + b P_j,hh)
+ * cost ≥ ½ w ln(1 + x),  x = ab dᵀ(a P_i + b P_j)⁻¹d ≥ t/(a P_i,hh + b P_j,hh)
  * </pre>
  *
  * <p>as {@code ln|a P_i + b P_j|} is concave; of diagonal components, this holds for the sum over the dimensions, too. The cost is
@@ -238,15 +238,25 @@ final class PartnerTree {
     double w = components.mass(i) + lightest[node];
     double a = components.mass(i) / w;
     double b = lightest[node] / w;
-    double sum = 0;
+    double most = 0;
     for (int h = 0, k = node * dimension; h < dimension; h++, k++) {
       double m = components.center(i, h);
       double d = Math.max(0, Math.max(low[k] - m, m - high[k]));
       double t = a * b * (d * d);
-      double u = t / (2 * (a * components.spread(i, h) + b * widest[k]) + t);
-      sum = components.hasSums() ? sum + u : Math.max(sum, u);
+      double x = t / (a * components.spread(i, h) + b * widest[k]);
+      most = components.hasSums() ? most + x + most * x : Math.max(most, x);
     }
-    return w * sum;
+    return ofExcess(most, w);
+  }
+
+  /**
+   * Returns a bound below {@code ½ w ln(1 + x)}, by operations that C2 makes vectors of: {@code y = (1 + x)^¼ − 1}, without cancellation, and
+   * {@code ln(1 + y) ≥ 2y/(2 + y)}. One without roots is never above w, which costs of sparse mixtures are: it rules nothing out there.
+   */
+  private static double ofExcess(double x, double w) {
+    double root = x / (1 + Math.sqrt(1 + x));
+    double y = root / (1 + Math.sqrt(1 + root));
+    return w * (4 * y / (2 + y));
   }
 
   /** Returns how many components a leaf has, after making bounds below what merging component i with each costs, but for rounding, or NaN. */
@@ -268,7 +278,7 @@ final class PartnerTree {
       }
     }
     for (int p = 0; p < n; p++) {
-      bound[p] *= own + weights[p];
+      bound[p] = ofExcess(bound[p], own + weights[p]);
     }
     return n;
   }
@@ -284,17 +294,17 @@ final class PartnerTree {
   private void raise(double[] means, double[] variances, int n, double m, double v) {
     for (int p = 0; p < n; p++) {
       double d = means[p] - m;
-      double t = share[p] * other[p] * (d * d);
-      double u = t / (2 * (share[p] * v + other[p] * variances[p]) + t);
-      bound[p] = Math.max(bound[p], u);
+      double x = share[p] * other[p] * (d * d) / (share[p] * v + other[p] * variances[p]);
+      bound[p] = Math.max(bound[p], x);
     }
   }
 
+  /** Multiplies 1 + x of the dimensions. */
   private void add(double[] means, double[] variances, int n, double m, double v) {
     for (int p = 0; p < n; p++) {
       double d = means[p] - m;
-      double t = share[p] * other[p] * (d * d);
-      bound[p] += t / (2 * (share[p] * v + other[p] * variances[p]) + t);
+      double x = share[p] * other[p] * (d * d) / (share[p] * v + other[p] * variances[p]);
+      bound[p] += x + bound[p] * x;
     }
   }
 
