@@ -72,6 +72,7 @@ final class FloatNearForm {
   private final float[] scale = new float[PairKl.BLOCK];
   private final float[] weights = new float[PairKl.BLOCK];
   private final float[] spreads = new float[PairKl.BLOCK];
+  private final Rows row = new Rows(mean, scale, weights, spreads, false);
   private final float[] column = new float[PairKl.BLOCK * FIELDS * V];
   private final float[] acc = new float[1];
 
@@ -271,11 +272,11 @@ final class FloatNearForm {
     return weight / rowWeight(kind, term, s);
   }
 
-  /** Computes the KL of one entry without vectors, to the bits of {@link FloatNearKernel}; NaN where this form does not hold. */
+  /** Computes the divergence of one entry without vectors, to the bits of {@link FloatNearKernel}; NaN where this form does not hold. */
   double value(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     boolean isPacked = isPacked(q, p, j / NR, 1);
-    Rows rows = isPacked ? rows(q) : new Rows(mean, scale, weights, spreads, false);
+    Rows rows = isPacked ? rows(q) : row;
     float[] columns = isPacked ? panel(p, j / NR) : column;
     double kl = 0;
     for (int h = 0; h < d; h += PairKl.BLOCK) {
