@@ -50,7 +50,7 @@ final class FloatNearForm {
   private static final int NR = FloatPanels.NR;
 
   /** Open entries of a tile that take longer one by one than its panel takes to be made. */
-  private static final int MANY = 4 * NR;
+  static final int MANY = 4 * NR;
 
   private static final Map<NearTerm, Forms> FORMS = new EnumMap<>(NearTerm.class);
 

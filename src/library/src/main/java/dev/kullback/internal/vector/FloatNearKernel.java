@@ -102,7 +102,11 @@ final class FloatNearKernel {
    * @param left how many are open; few are computed one by one, to the same bits
    */
   int settle(Tile t, DiagonalBatch q, DiagonalBatch p, int left) {
-    if (!form.isPacked(q, p, t.column / NR, left)) {
+    int open = left < FloatNearForm.MANY ? settleFewEqual(t, q, p) : left;
+    if (open == 0) {
+      return 0;
+    }
+    if (!form.isPacked(q, p, t.column / NR, open)) {
       return settlePairs(t, q, p);
     }
     int count = 0;
@@ -150,6 +154,27 @@ final class FloatNearKernel {
       open -= Long.bitCount(equal);
       for (; equal != 0; equal &= equal - 1) {
         t.settle(i, Long.numberOfTrailingZeros(equal), 0);
+      }
+    }
+    return open;
+  }
+
+  /**
+   * The same before this form is computed: of a batch and a copy of it, those are all that is open of most tiles, and comparing them takes far
+   * less.
+   */
+  private static int settleFewEqual(Tile t, DiagonalBatch q, DiagonalBatch p) {
+    int open = 0;
+    for (int i = 0; i < t.rows; i++) {
+      for (int j = 0; j < t.columns; j++) {
+        if (!t.isOpen(i, j)) {
+          continue;
+        }
+        if (FloatNearForm.areEqual(q, t.row + i, p, t.column + j)) {
+          t.settle(i, j, 0);
+        } else {
+          open++;
+        }
       }
     }
     return open;
