@@ -50,7 +50,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Results do not depend on anything but the arguments. Costs that differ by less than 3.6e-12 of themselves, as computed, count as
  * equal, and go to the lower i, then to the lower j. This holds for all costs that are equal in exact arithmetic, within the accuracy above: those of
  * mirrored, permuted or translated pairs, for instance. Full covariances of large condition numbers and merged components, whose means and
- * covariances are rounded, may fall short of it. It needs {@code O(N D²)} memory. A component's cheapest partner is looked for in a tree of
+ * covariances are rounded, may fall short of it. It needs {@code O(N D²)} memory, and {@code O(N²)}, in {@code O(N³)} time, of components so far from each other
+ * that double does not hold what most mergers give. A component's cheapest partner is looked for in a tree of
  * boxes around means, at first and when one of the two has changed: {@code O(N D)} time at most, and {@code O(D³)} for each cost that bounds
  * do not rule out. A {@code MixtureReduction} is immutable and safe for use by any number of threads.
  *
@@ -139,7 +140,7 @@ public final class MixtureReduction {
 
   /**
    * Reduces mixtures, again and again. Each setting returns another reducer, and leaves this one as it is. A reducer is safe for use by any
-   * number of threads; it keeps working memory for each that calls it at once.
+   * number of threads; it keeps working memory for each that calls it at once, as the largest mixtures needed so far.
    *
    * @since 0.1.0
    */
@@ -240,7 +241,7 @@ public final class MixtureReduction {
      * Tells how far a call is.
      *
      * @param left takes the number of components left in all mixtures on the calling thread, before the first merger and after each of that
-     *     thread; what it throws ends the reduction
+     *     thread; those of an engine's other threads are told with the next one of that thread, or at the end. What it throws ends the reduction
      * @return a reducer that tells
      */
     public Reducer progress(IntConsumer left) {
@@ -248,7 +249,7 @@ public final class MixtureReduction {
     }
 
     /**
-     * Shares the mixtures of a call among the threads of an engine. Results are the same to the bit.
+     * Shares the mixtures of a call among the threads of an engine; one mixture is one thread's. Results are the same to the bit.
      *
      * @param engine an engine of any divergence, whose threads help until it is closed
      * @return a reducer with these threads
@@ -277,13 +278,14 @@ public final class MixtureReduction {
 
     /**
      * Reduces each mixture to at most K components, into the caller's arrays, the first mixture's components at first. A warm call on one
-     * thread allocates nothing, unless a merger waits as double does not hold its covariance.
+     * thread allocates nothing, if its components have the kind and the dimension of those before, unless a merger waits as double does not
+     * hold its covariance. Assignments and costs are {@link #reduce(Mixtures)}'s alone.
      *
-     * @param mixtures N mixtures
-     * @param weights where the weights of the R components that are left go, {@code [R]} or longer; each component at most has room in N·K
-     *     rows, unless there is a limit to costs
-     * @param means where their means go, {@code [R, D]}
-     * @param covariances where their covariances go, {@code [R, D, D]}; of diagonal components variances, {@code [R, D]}
+     * @param mixtures N mixtures, whose arrays may be these: they have copies
+     * @param weights where the weights of the R components that are left go, {@code [R]} or longer; R is at most N·K, or with a limit to costs
+     *     the number of all components
+     * @param means where their means go, {@code [R, D]} or longer
+     * @param covariances where their covariances go, {@code [R, D, D]}, both triangles; of diagonal components variances, {@code [R, D]}
      * @param offsets where the index of the first component of each mixture goes, and R, {@code [N + 1]}
      * @return R
      * @throws IllegalArgumentException if an array is too short, which leaves all as they are, and as {@link #reduce(Mixtures)} does

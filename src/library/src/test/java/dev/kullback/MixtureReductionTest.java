@@ -523,6 +523,20 @@ class MixtureReductionTest {
     }
   }
 
+  /** Costs of equal components are 0, and of alike ones next to nothing: what rules pairs out must not see rounding in them. */
+  @Test
+  void equalComponentsMergeBeforeAllOthers() {
+    double[] means = new double[4];
+    double[] weights = {2, 2, 3, 4};
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mix equal = new Mix(weights, means, new double[] {0.3, 0.3, 0.3, 0.3}, isFull);
+      assertThat(equal.reduce(2, INFINITY).assignments()).containsExactly(0, 0, 0, 1);
+      double[] variances = {5.699999999999999, 5.7, 5.699999999999999};
+      Mix alike = new Mix(new double[] {5, 3, 1}, new double[3], variances, isFull);
+      assertThat(alike.reduce(1, 0).assignments()).containsExactly(0, 1, 0);
+    }
+  }
+
   /** Pairs on both sides of a middle component, of any variances and weights: the lower one merges, unless the outer two cost less. */
   @Test
   void mirroredTiesGoToTheLowerIndices() {

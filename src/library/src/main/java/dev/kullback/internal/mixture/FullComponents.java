@@ -268,8 +268,10 @@ final class FullComponents extends Components {
       double d = mean[j * dimension + h] - mean[i * dimension + h];
       double t = a * b * (d * d);
       double v = a * p + b * q + t;
-      double x = 3 * a * (p - v) * (p - v) / (2 * v + 4 * p);
-      double y = 3 * b * (q - v) * (q - v) / (2 * v + 4 * q);
+      double r = b * (p - q) - t; // p − v, which would be the rounding of v where p and q are alike
+      double s = a * (q - p) - t;
+      double x = 3 * a * r * r / (2 * v + 4 * p);
+      double y = 3 * b * s * s / (2 * v + 4 * q);
       if (w * (t + x + y) > 2 * most * v) {
         return true;
       }

@@ -68,6 +68,7 @@ final class Reduction {
   private int best;
 
   private boolean isStale;
+  private Runnable look = () -> {};
 
   /** Mergers that wait, of components that are left, by {@link #key}. */
   private final Map<Long, Waiting> waiting = new HashMap<>();
@@ -82,9 +83,11 @@ final class Reduction {
   /**
    * Reduces a mixture, whose components were loaded.
    *
+   * @param look runs now and then, and ends the call by an exception
    * @param progress runs after each merger
    */
-  void run(ReductionOptions options, Runnable progress) {
+  void run(ReductionOptions options, Runnable look, Runnable progress) {
+    this.look = look;
     int wanted = options.size();
     isWest = options.rule() == Rule.WEST;
     start(options.minWeight(), progress);
@@ -250,6 +253,7 @@ final class Reduction {
 
   /** Finds the partner of a row. */
   private void scan(int i) {
+    look.run();
     scanned[i] = steps;
     least[width + i] = Double.POSITIVE_INFINITY;
     cost[i] = Double.POSITIVE_INFINITY;

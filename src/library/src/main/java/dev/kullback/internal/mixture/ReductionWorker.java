@@ -19,11 +19,14 @@ public final class ReductionWorker extends Worker implements Job.Task<ReductionW
   /** That of the last mixture, which serves others of its dimension. */
   private @Nullable Reduction reduction;
 
+  private static final double[] NO_WEIGHTS = {};
+  private static final int[] NO_OFFSETS = {};
+
   // of the call that this one leads
 
   private @Nullable Batch batch;
-  private double[] originalWeights = {};
-  private int[] originalOffsets = {};
+  private double[] originalWeights = NO_WEIGHTS;
+  private int[] originalOffsets = NO_OFFSETS;
   private @Nullable ReductionOptions options;
   private boolean hasFactors;
   private @Nullable Thread caller;
@@ -33,6 +36,7 @@ public final class ReductionWorker extends Worker implements Job.Task<ReductionW
 
   private int told;
   private final Runnable progress = this::merged;
+  private final Runnable look = this::checkInterrupt;
 
   /** Numbers of a covariance, as they are kept here: variances, or a packed triangle. */
   private int length;
@@ -129,7 +133,7 @@ public final class ReductionWorker extends Worker implements Job.Task<ReductionW
     }
     reduction.components.load(
         from, originalWeights, originalOffsets[m], originalOffsets[m + 1], by.rule());
-    reduction.run(by, progress);
+    reduction.run(by, worker.look, progress);
     keep(m, reduction);
   }
 
@@ -255,5 +259,7 @@ public final class ReductionWorker extends Worker implements Job.Task<ReductionW
     worker.batch = null;
     worker.options = null;
     worker.caller = null;
+    worker.originalWeights = NO_WEIGHTS;
+    worker.originalOffsets = NO_OFFSETS;
   }
 }
