@@ -890,6 +890,50 @@ class DivergenceTest {
     return Arrays.stream(dimensions).mapToDouble(h -> x[h]).toArray();
   }
 
+  /** Of near-duplicates whose means differ by less than the root of the least number, the matrix has what pairs have. */
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void smallDifferencesOfSmallScalesCount(Divergence divergence) {
+    int n = 40;
+    int d = 70;
+    double[] means = new double[n * d];
+    double[] stds = new double[n * d];
+    for (boolean wide : new boolean[] {false, true}) {
+      double s = wide ? 1e-60 : (float) 1e-15;
+      for (int k = 0; k < n * d; k++) {
+        means[k] = k / d * (wide ? 1e-100 : 2e-8) * s;
+        stds[k] = k % d == 0 && !wide && k / d % 3 == 1 ? Math.nextUp((float) s) : s;
+      }
+      Gaussians all =
+          wide
+              ? DiagonalGaussians.ofStd(means, stds, d)
+              : DiagonalGaussians.ofStd(floats(means), floats(stds), d);
+      double[] matrix = new double[n * n];
+      double[] row = new double[n];
+      try (KlEngine engine = engine(divergence)) {
+        engine.pairwise(all, all.slice(0, n), matrix);
+        for (int shift = 1; shift < n; shift++) {
+          int by = shift;
+          int[] turned = IntStream.range(0, n).map(i -> (i + by) % n).toArray();
+          engine.aligned(all, all.select(turned), row);
+          for (int i = 0; i < n; i++) {
+            assertThat(matrix[i * n + turned[i]])
+                .as("%s, %d, %d", divergence.name(), i, turned[i])
+                .isCloseTo(row[i], within((wide ? 2e-12 : 2e-5) * row[i] + 0x1p-1070));
+          }
+        }
+      }
+    }
+  }
+
+  private static float[] floats(double[] values) {
+    float[] floats = new float[values.length];
+    for (int k = 0; k < floats.length; k++) {
+      floats[k] = (float) values[k];
+    }
+    return floats;
+  }
+
   @ParameterizedTest
   @MethodSource("divergences")
   void warmCallsAllocateNothing(Divergence divergence) {

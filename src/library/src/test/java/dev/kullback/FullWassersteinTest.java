@@ -7,6 +7,7 @@ import dev.kullback.testing.DivergenceOracle;
 import dev.kullback.testing.FullBatch;
 import java.util.Arrays;
 import java.util.Random;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -177,6 +178,64 @@ class FullWassersteinTest {
             .isCloseTo(expected, within(1e-12 * expected));
       }
     }
+  }
+
+  /** Sums of equal numbers, which round alike: {@code D (a − b)²}. */
+  @Test
+  void manyEqualSingularValues() {
+    int d = 300;
+    double a = 1.5246765735565833;
+    double b = 1.1435074301674375;
+    double[] one = new double[d * d];
+    double[] other = new double[d * d];
+    for (int h = 0; h < d; h++) {
+      one[h * d + h] = a;
+      other[h * d + h] = b;
+    }
+    double due = d * (a - b) * (a - b);
+    assertThat(
+            matrix(
+                Divergence.SQUARED_WASSERSTEIN_2,
+                factors(one).gaussians(),
+                factors(other).gaussians())[0])
+        .isCloseTo(due, within(1e-13 * due));
+  }
+
+  /** {@code I} and {@code (I + X)²}, with a dense X of norm 0.11 whose row sums are 0.6: the square is {@code ‖X‖²}. */
+  @Test
+  void smallDenseChangesOfManyDimensions() {
+    int d = 128;
+    Random random = new Random(3);
+    double[] map = new double[d * d];
+    double[] one = new double[d * d];
+    double due = 0;
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++) {
+        double x = 0.005 * random.nextGaussian();
+        map[r * d + c] = map[c * d + r] = x + (r == c ? 1 : 0);
+        due += (r == c ? 1 : 2) * x * x;
+      }
+      one[r * d + r] = 1;
+    }
+    double[] factor = new double[d * d]; // of (I + X)², by Cholesky
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++) {
+        double sum = 0;
+        for (int k = 0; k < d; k++) {
+          sum += map[r * d + k] * map[k * d + c];
+        }
+        for (int k = 0; k < c; k++) {
+          sum -= factor[r * d + k] * factor[c * d + k];
+        }
+        factor[r * d + c] = r == c ? Math.sqrt(sum) : sum / factor[c * d + c];
+      }
+    }
+    assertThat(
+            matrix(
+                Divergence.SQUARED_WASSERSTEIN_2,
+                factors(one).gaussians(),
+                factors(factor).gaussians())[0])
+        .isCloseTo(due, within(1e-12 * due));
   }
 
   private static double square(double[] x, double[] y) {

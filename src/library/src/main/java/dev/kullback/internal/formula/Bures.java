@@ -32,7 +32,7 @@ final class Bures implements Formula.Full {
   /** Relative error that is allowed for it. */
   private static final double ERROR = 1e-12;
 
-  /** Greatest row sum of |X| with which the iteration begins. It converges for more. */
+  /** Greatest norm of X, of bounds of it, with which the iteration begins. It converges for more. */
   private static final double NEAR = 0.5;
 
   /** Least {@code tr √(ΣqΣp)} whose square, times that of an element, is within the range of double. */
@@ -49,7 +49,7 @@ final class Bures implements Formula.Full {
 
   private static final int TILE_COLUMNS = 256;
 
-  /** Doubles of the axes that a thread keeps, 16 MB, but of one Gaussian at least, and Gaussians at most. */
+  /** Doubles of V, and as many of W, of the axes that a thread keeps, 21 MB with the factors, but of one Gaussian at least, and Gaussians at most. */
   private static final int KEPT = 1 << 20;
 
   private static final int MOST_KEPT = 1024;
@@ -113,6 +113,11 @@ final class Bures implements Formula.Full {
   private double[] z = {};
 
   private double[] next = {};
+
+  /** Sum of singular values, and what rounding added to it: equal ones would round alike. */
+  private double roots;
+
+  private double rest;
 
   Bures(Wasserstein2 formula, Worker worker) {
     this.formula = formula;
@@ -277,7 +282,10 @@ final class Bures implements Formula.Full {
     double traces = product(a, b, scale);
     bidiagonalize();
     double nothing = HALF_ULP * traces / d;
-    double far = Math.max(0, traces - 2 * sumOfRoots(z, next, 0, d - 1, 0, nothing * nothing));
+    roots = 0;
+    rest = 0;
+    addRoots(z, next, 0, d - 1, 0, nothing * nothing);
+    double far = Math.max(0, traces - 2 * roots);
     double least = Math.min(FAR, ROUNDINGS * Math.sqrt(d) * HALF_ULP / ERROR);
     double near = far > least * traces ? Double.NaN : near(a, b, scale);
     return Double.isNaN(near) ? far : near;
@@ -286,7 +294,9 @@ final class Bures implements Formula.Full {
   /** Sets the columns to L_bᵀ L_a, and returns the sum of all squares of both. */
   private double product(FullPair.Factor a, FullPair.Factor b, double scale) {
     double traces = 0;
+    double rest = 0;
     for (int r = 0, k = 0; r < d; r++) {
+      double row = -rest; // compensated: equal rows would round alike
       Arrays.fill(first[r], 0, r, 0);
       Arrays.fill(second[r], r, d, 0);
       for (int c = 0; c <= r; c++, k++) {
@@ -294,8 +304,11 @@ final class Bures implements Formula.Full {
         double right = b.high(k) * scale;
         first[c][r] = left;
         second[r][c] = right;
-        traces += left * left + right * right;
+        row += left * left + right * right;
       }
+      double sum = traces + row;
+      rest = sum - traces - row;
+      traces = sum;
     }
     multiply(columns, first, Shape.UPPER, second, true, false);
     return traces;
@@ -441,15 +454,14 @@ final class Bures implements Formula.Full {
   }
 
   /**
-   * Returns the sum of {@code √(shift + λ)} over the eigenvalues λ of {@code BBᵀ}, where B has √z in two diagonals from start to end, by
+   * Adds {@code √(shift + λ)} of the eigenvalues λ of {@code BBᵀ} to {@link #roots}, where B has √z in two diagonals from start to end, by
    * the algorithm dqds (B. Parlett, O. Marques, "An implementation of the dqds algorithm", 2000). Only shifts are subtracted, so a step
    * changes a root by some roundings of it. An element e beside q is dropped where {@code e ≤ nothing}, or {@code e·max(q, e) ≤
    * nothing·shift} of the last: that changes the sum by at most 1.5 √nothing, as roots are no smaller than √shift. In the same loop follows a
    * step without a shift, as the first alone would wait for its divisions.
    */
-  private double sumOfRoots(
+  private void addRoots(
       double[] z, double[] next, int start, int end, double shift, double nothing) {
-    double sum = 0;
     double s = -1;
     double most = Double.MAX_VALUE;
     boolean isAgain = false;
@@ -465,7 +477,7 @@ final class Bures implements Formula.Full {
         } while (k > start && z[2 * k - 1] > nothing);
       }
       if (k > start) {
-        sum += sumOfRoots(z, next, k, end, shift, nothing);
+        addRoots(z, next, k, end, shift, nothing);
         end = k - 1;
         z[2 * k - 1] = 0;
         next[2 * k - 1] = 0;
@@ -508,7 +520,10 @@ final class Bures implements Formula.Full {
         isAgain = false;
       }
     }
-    return sum + Math.sqrt(shift + z[2 * start]);
+    double root = Math.sqrt(shift + z[2 * start]) - rest;
+    double sum = roots + root;
+    rest = sum - roots - root;
+    roots = sum;
   }
 
   /** The decomposition {@code L = V S Wᵀ} of a factor that was scaled by a power of two: rows of Vᵀ and of W, and S. */
@@ -828,15 +843,7 @@ final class Bures implements Formula.Full {
       }
     }
     mirror(second);
-    double widest = 0;
-    for (int r = 0; r < d; r++) {
-      double sum = 0;
-      for (int c = 0; c < d; c++) {
-        sum += Math.abs(second[r][c]);
-      }
-      widest = Math.max(widest, sum);
-    }
-    if (!(widest <= NEAR)) {
+    if (!isNear()) {
       return Double.NaN;
     }
     double last = 0;
@@ -861,12 +868,43 @@ final class Bures implements Formula.Full {
         }
       }
       mirror(second);
+      if (!(size < Double.POSITIVE_INFINITY)) {
+        return Double.NaN;
+      }
       if (change <= SETTLED * size || (change < last && change / last * change <= SETTLED * size)) {
         return size + outside;
       }
       last = change;
     }
     return Double.NaN;
+  }
+
+  /**
+   * Whether X, in second, is near enough to 0: by its row sums or, as these are some √D times the norm of dense changes, by the fourth root of
+   * the Frobenius norm of X⁴, which is less than twice it up to D = 4000.
+   */
+  private boolean isNear() {
+    double widest = 0;
+    for (int r = 0; r < d; r++) {
+      double sum = 0;
+      for (int c = 0; c < d; c++) {
+        sum += Math.abs(second[r][c]);
+      }
+      widest = Math.max(widest, sum);
+    }
+    if (!(widest > NEAR)) {
+      return widest <= NEAR;
+    }
+    multiply(third, second, Shape.FULL, second, false, true);
+    mirror(third);
+    multiply(fourth, third, Shape.FULL, third, false, true);
+    double squares = 0;
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++) {
+        squares += (r == c ? 1 : 2) * fourth[r][c] * fourth[r][c];
+      }
+    }
+    return Math.sqrt(Math.sqrt(Math.sqrt(squares))) <= NEAR;
   }
 
   /**

@@ -81,12 +81,13 @@
       y = ${mul("y", mul("w", broadcast("weight[k${i} + h]")))}; // the same but for its sign with q and p exchanged
 </#if>
 </#if>
+<#-- x² by itself would underflow where x is far below 1, and the scales, too. -->
 <#if term == "kl">
 <#local square = mul(mul("x", "r"), "x")>
 <#elseif term == "jeffreys">
-<#local square = mul(mul("x", "x"), add("r", broadcast("spread[k${i} + h]")))>
+<#local square = mul(mul("x", add("r", broadcast("spread[k${i} + h]"))), "x")>
 <#else>
-<#local square = div(mul("x", "x"), add("r", mul("weights", broadcast("spread[k${i} + h]"))))>
+<#local square = mul(div("x", add("r", mul("weights", broadcast("spread[k${i} + h]")))), "x")>
 </#if>
 <#if even == 0>
       a${i} = ${add("a${i}", fma("y", "y", square))};
