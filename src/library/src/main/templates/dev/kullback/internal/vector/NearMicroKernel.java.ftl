@@ -131,12 +131,12 @@ final class ${class} {
 <#global lane = of, vector = type(of)>
 
   /**
-   * Stores the KL of rows i0 to i${rows() - 1} of a tile, whose first begins at {@code first}, and of the vector of columns at {@code j}, over
+   * Stores the divergences of rows i0 to i${rows() - 1} of a tile, whose first begins at {@code first}, and of the vector of columns at {@code j}, over
    * {@code length} dimensions, to {@code acc[i·NR + to]}; NaN beyond the form's limit.
    *
    * @param spread v or 1/v of rows, where the term reads it
    * @param weightQ weight of q's variance
-   * @param series coefficients of the terms in double, as {@link dev.kullback.internal.formula.NearSeries} gives them
+   * @param series coefficients of the terms that have a series, as {@link dev.kullback.internal.formula.NearSeries} gives them
    */
   static void tile${rows()}x1(
       NearTerm term,
