@@ -114,8 +114,8 @@ final class Bures implements Formula.Full {
 
   private double[] next = {};
 
-  /** Sum of singular values, and what rounding added to it: equal ones would round alike. */
-  private double roots;
+  /** Sum of squares or of singular values, and what rounding added to it: equal ones would round alike. */
+  private double sum;
 
   private double rest;
 
@@ -282,10 +282,9 @@ final class Bures implements Formula.Full {
     double traces = product(a, b, scale);
     bidiagonalize();
     double nothing = HALF_ULP * traces / d;
-    roots = 0;
-    rest = 0;
+    startSum();
     addRoots(z, next, 0, d - 1, 0, nothing * nothing);
-    double far = Math.max(0, traces - 2 * roots);
+    double far = Math.max(0, traces - 2 * sum);
     double least = Math.min(FAR, ROUNDINGS * Math.sqrt(d) * HALF_ULP / ERROR);
     double near = far > least * traces ? Double.NaN : near(a, b, scale);
     return Double.isNaN(near) ? far : near;
@@ -293,10 +292,9 @@ final class Bures implements Formula.Full {
 
   /** Sets the columns to L_bᵀ L_a, and returns the sum of all squares of both. */
   private double product(FullPair.Factor a, FullPair.Factor b, double scale) {
-    double traces = 0;
-    double rest = 0;
+    startSum();
     for (int r = 0, k = 0; r < d; r++) {
-      double row = -rest; // compensated: equal rows would round alike
+      double row = 0;
       Arrays.fill(first[r], 0, r, 0);
       Arrays.fill(second[r], r, d, 0);
       for (int c = 0; c <= r; c++, k++) {
@@ -306,12 +304,23 @@ final class Bures implements Formula.Full {
         second[r][c] = right;
         row += left * left + right * right;
       }
-      double sum = traces + row;
-      rest = sum - traces - row;
-      traces = sum;
+      add(row);
     }
     multiply(columns, first, Shape.UPPER, second, true, false);
-    return traces;
+    return sum;
+  }
+
+  private void startSum() {
+    sum = 0;
+    rest = 0;
+  }
+
+  /** Adds a number to {@link #sum}, by W. Kahan's compensated summation. */
+  private void add(double number) {
+    double term = number - rest;
+    double total = sum + term;
+    rest = total - sum - term;
+    sum = total;
   }
 
   private static void add(
@@ -454,7 +463,7 @@ final class Bures implements Formula.Full {
   }
 
   /**
-   * Adds {@code √(shift + λ)} of the eigenvalues λ of {@code BBᵀ} to {@link #roots}, where B has √z in two diagonals from start to end, by
+   * Adds {@code √(shift + λ)} of the eigenvalues λ of {@code BBᵀ} to {@link #sum}, where B has √z in two diagonals from start to end, by
    * the algorithm dqds (B. Parlett, O. Marques, "An implementation of the dqds algorithm", 2000). Only shifts are subtracted, so a step
    * changes a root by some roundings of it. An element e beside q is dropped where {@code e ≤ nothing}, or {@code e·max(q, e) ≤
    * nothing·shift} of the last: that changes the sum by at most 1.5 √nothing, as roots are no smaller than √shift. In the same loop follows a
@@ -520,10 +529,7 @@ final class Bures implements Formula.Full {
         isAgain = false;
       }
     }
-    double root = Math.sqrt(shift + z[2 * start]) - rest;
-    double sum = roots + root;
-    rest = sum - roots - root;
-    roots = sum;
+    add(Math.sqrt(shift + z[2 * start]));
   }
 
   /** The decomposition {@code L = V S Wᵀ} of a factor that was scaled by a power of two: rows of Vᵀ and of W, and S. */
