@@ -3,6 +3,7 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import dev.kullback.internal.observe.CallEvent;
 import dev.kullback.internal.observe.Events;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.ChildJvm;
@@ -590,6 +591,15 @@ class EventsTest {
   void noModule() throws Exception {
     ChildJvm jvm = probe(null, "--limit-modules", "java.logging");
     assertThat(jvm.out()).contains("timeout", "no jdk.jfr, 1", "merged");
+  }
+
+  /** Without a recorder none is begun, which takes 0.1 s of a first call, nor is a class of an event loaded. */
+  @Test
+  void noRecorder() throws Exception {
+    ChildJvm jvm = probe(null, "-Xlog:class+load");
+    assertThat(jvm.out())
+        .contains("jdk.jfr, 1", Events.class.getName())
+        .doesNotContain("jdk.jfr.internal.MetadataRepository", CallEvent.class.getName());
   }
 
   private ChildJvm probe(String wait, String... flags) throws IOException, InterruptedException {
