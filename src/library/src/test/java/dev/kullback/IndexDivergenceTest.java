@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import dev.kullback.testing.Batch;
+import dev.kullback.testing.Share;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.ref.WeakReference;
@@ -21,6 +22,7 @@ import java.util.Random;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import java.util.zip.CRC32C;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -223,7 +225,24 @@ class IndexDivergenceTest {
   @ParameterizedTest
   @FieldSource("ALL")
   void findsWhatSortedValuesSay(Divergence divergence) {
-    for (Data data : Data.values()) {
+    findsWhatSortedValuesSay(divergence, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @FieldSource("ALL")
+  void findsWhatOtherSortedValuesSay(Divergence divergence) {
+    findsWhatSortedValuesSay(divergence, Share.OTHERS);
+  }
+
+  private static List<Data> data(Divergence divergence, Share share) {
+    return Stream.of(Data.values())
+        .filter(data -> share.has(ALL.indexOf(divergence) + data.ordinal()))
+        .toList();
+  }
+
+  private static void findsWhatSortedValuesSay(Divergence divergence, Share share) {
+    for (Data data : data(divergence, share)) {
       Model model = new Model(parts(data, 1));
       try (KlIndex index = KlIndex.builder(D).divergence(divergence).build()) {
         model.fill(index);
@@ -236,7 +255,18 @@ class IndexDivergenceTest {
   @ParameterizedTest
   @FieldSource("ALL")
   void manyQueriesFindWhatFewDo(Divergence divergence) {
-    for (Data data : Data.values()) {
+    manyQueriesFindWhatFewDo(divergence, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @FieldSource("ALL")
+  void manyQueriesFindWhatFewDoInOtherCases(Divergence divergence) {
+    manyQueriesFindWhatFewDo(divergence, Share.OTHERS);
+  }
+
+  private static void manyQueriesFindWhatFewDo(Divergence divergence, Share share) {
+    for (Data data : data(divergence, share)) {
       Model model = new Model(parts(data, 5));
       int threads = 1 + 2 * (data.ordinal() % 2);
       try (KlIndex index = KlIndex.builder(D).divergence(divergence).threads(threads).build()) {

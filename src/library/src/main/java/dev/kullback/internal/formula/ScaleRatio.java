@@ -90,7 +90,9 @@ final class ScaleRatio {
     Variance most = isGreaterQ ? first : second;
     less = -Variance.excess(v, most);
     ratio =
-        less < 0.5 ? 1 - less : Math.scalb(v.high() / most.high(), v.exponent() - most.exponent());
+        less < 0.5
+            ? 1 - less
+            : DoubleDouble.timesPowerOf2(v.high() / most.high(), v.exponent() - most.exponent());
   }
 
   /** Returns {@code ln(V/v)}. */

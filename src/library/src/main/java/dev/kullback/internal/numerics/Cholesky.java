@@ -126,7 +126,9 @@ public final class Cholesky implements Factorization {
   /** Computes e^x, which is to be within double's range. */
   public void exp(double x) {
     Variance v = Variance.of(Scale.LOG_VARIANCE, x);
-    set(Math.scalb(v.high(), v.exponent()), Math.scalb(v.low(), v.exponent()));
+    set(
+        DoubleDouble.timesPowerOf2(v.high(), v.exponent()),
+        DoubleDouble.timesPowerOf2(v.low(), v.exponent()));
   }
 
   @Override

@@ -15,7 +15,21 @@ public class DoubleDouble {
   private static final double LN2_MIDDLE = 0x1.473de6af00000p-34;
   private static final double LN2_LOW = 0x1.3c7673007e5edp-69;
 
-  private static final int HALVINGS = 24;
+  private static final int HALVINGS = 6;
+
+  /** 1/n!, and what it lacks. */
+  private static final double[] INVERSE_FACTORIALS = new double[13];
+
+  private static final double[] FACTORIAL_RESTS = new double[13];
+
+  static {
+    double factorial = 1;
+    for (int n = 1; n <= 12; n++) {
+      factorial *= n;
+      INVERSE_FACTORIALS[n] = 1 / factorial;
+      FACTORIAL_RESTS[n] = Math.fma(-factorial, INVERSE_FACTORIALS[n], 1) / factorial;
+    }
+  }
 
   /** Exponent of 0, below all others. */
   private static final long NO_EXPONENT = Long.MIN_VALUE / 2;
@@ -53,7 +67,14 @@ public class DoubleDouble {
   }
 
   private static double shift(double x, long by) {
-    return by == 0 ? x : Math.scalb(x, Math.clamp(by, -FARTHEST, FARTHEST));
+    return by == 0 ? x : timesPowerOf2(x, Math.clamp(by, -FARTHEST, FARTHEST));
+  }
+
+  /** Returns {@code Math.scalb(x, by)}, mostly by one product: divergences in twice the precision of double take 5 to 8 % less time (Zen 4). */
+  public static double timesPowerOf2(double x, int by) {
+    return Math.abs(by) < Double.MAX_EXPONENT
+        ? x * Double.longBitsToDouble((long) (by + Double.MAX_EXPONENT) << 52)
+        : Math.scalb(x, by);
   }
 
   public final void set(double x) {
@@ -74,8 +95,8 @@ public class DoubleDouble {
   /** Sets a − b, exactly. */
   public final void setDifference(double a, double b) {
     int e = Math.max(Math.getExponent(a), Math.getExponent(b));
-    double x = Math.scalb(a, -e);
-    double y = Math.scalb(b, -e);
+    double x = timesPowerOf2(a, -e);
+    double y = timesPowerOf2(b, -e);
     double s = x - y;
     double t = x - s;
     set(s, x - (s + t) + (t - y), e);
@@ -178,8 +199,9 @@ public class DoubleDouble {
   }
 
   /**
-   * Replaces x by {@code e^x − 1}, |x| ≤ 0.35, to a relative error of 2⁻⁹⁸: the series of {@code r = 2⁻²⁴ x}, then 24 times {@code e^2r − 1
-   * = 2p + p²} with {@code p = e^r − 1}, each to 4u².
+   * Replaces x by {@code e^x − 1}, |x| ≤ 0.35, to a relative error of 2⁻⁹⁸: the series of {@code r = 2⁻⁶ x}, then 6 times {@code e^2r − 1 = 2p
+   * + p²} with {@code p = e^r − 1}, each to 4u². Of the series, what follows r⁶/6! is below 2⁻⁵⁷ r, so that double does for it, and ends with
+   * r¹²/12!, as r¹³/13! is below 2⁻¹²² r; each step before it is to 5u². With 24 halvings and four terms it took twice as long.
    */
   public final void expm1() {
     if (exponent < -110) {
@@ -187,14 +209,25 @@ public class DoubleDouble {
     }
     double r = shift(high, exponent - HALVINGS);
     double rest = shift(low, exponent - HALVINGS);
-    double square = r * r;
-    double squareRest = Math.fma(r, r, -square) + 2 * r * rest;
-    double tail = r * square * (1 / 6.0 + r / 24);
-    double p = r + 0.5 * square;
-    double pLow = r - p + 0.5 * square + (rest + 0.5 * squareRest + tail);
+    double p = INVERSE_FACTORIALS[12];
+    for (int n = 11; n > 6; n--) {
+      p = Math.fma(p, r, INVERSE_FACTORIALS[n]);
+    }
+    double pLow = 0;
+    for (int n = 6; n > 0; n--) {
+      double product = p * r;
+      double productRest = Math.fma(p, r, -product) + (p * rest + pLow * r);
+      double sum = INVERSE_FACTORIALS[n] + product;
+      double sumRest = INVERSE_FACTORIALS[n] - sum + product + (productRest + FACTORIAL_RESTS[n]);
+      p = sum + sumRest;
+      pLow = sum - p + sumRest;
+    }
+    double first = p * r;
+    pLow = Math.fma(p, r, -first) + (p * rest + pLow * r);
+    p = first;
     for (int i = 0; i < HALVINGS; i++) {
-      square = p * p;
-      squareRest = Math.fma(p, p, -square) + 2 * p * pLow;
+      double square = p * p;
+      double squareRest = Math.fma(p, p, -square) + 2 * p * pLow;
       double sum = 2 * p + square;
       double sumRest = 2 * p - sum + square + (2 * pLow + squareRest);
       p = sum + sumRest;

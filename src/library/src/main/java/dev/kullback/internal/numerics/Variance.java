@@ -48,14 +48,15 @@ public final class Variance extends DoubleDouble {
   public static double excess(Variance q, Variance p) {
     int e = q.exponent() - p.exponent();
     if (Math.abs(e) > 4) {
-      return Math.scalb(q.high() / p.high(), e) - 1;
+      return timesPowerOf2(q.high() / p.high(), e) - 1;
     }
-    return (Math.scalb(q.high(), e) - p.high() + (Math.scalb(q.low(), e) - p.low())) / p.high();
+    return (timesPowerOf2(q.high(), e) - p.high() + (timesPowerOf2(q.low(), e) - p.low()))
+        / p.high();
   }
 
   /** ½ σq²/σp², where that is far above 1. */
   public static double halfRatio(Variance q, Variance p) {
-    return Math.scalb(0.5 * (q.high() / p.high()), q.exponent() - p.exponent());
+    return timesPowerOf2(0.5 * (q.high() / p.high()), q.exponent() - p.exponent());
   }
 
   /** Returns ln(σq²/σp²), where it is not near 0, of variances and the scales that they are made of. */
