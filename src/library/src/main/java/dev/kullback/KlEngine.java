@@ -8,6 +8,7 @@ import dev.kullback.internal.engine.WarmUp;
 import dev.kullback.internal.engine.Workspace;
 import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.mixture.PairSampler;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.SearchOptions;
@@ -656,6 +657,26 @@ public final class KlEngine implements AutoCloseable {
             consumer.accept(new KlTile(row0, rows, column0, columns, kl));
           }
         });
+  }
+
+  /**
+   * Makes what computes gradients of this engine's operations.
+   *
+   * @return a new object, for one thread at a time; it computes with this engine's threads until that is closed
+   * @throws IllegalArgumentException if the divergence has no gradient here, or the backend is a CUDA device
+   */
+  public KlGradient gradient() {
+    engine.checkOpen();
+    if (PairGradient.Term.of(formula) == null) {
+      throw new IllegalArgumentException(
+          "the engine computes %s, which has no gradient here: give an engine of kl, jeffreys or squared-wasserstein-2"
+              .formatted(divergence.name()));
+    }
+    if (backend() == Backend.CUDA) {
+      throw new IllegalArgumentException(
+          "a CUDA device computes no gradients; give an engine of Backend.VECTOR or Backend.SCALAR");
+    }
+    return new KlGradient(this);
   }
 
   /**

@@ -82,6 +82,9 @@ public final class DiagonalBatch extends Batch {
 
   private final BitSet beyond64 = new BitSet();
 
+  /** Elements whose scales were changed by {@link ScalePolicy#CLAMPED}. */
+  private final BitSet clamped = new BitSet();
+
   /** Stands in a field, as looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
   private final Lazy<DiagonalBatch, double[]> precisions = kept(PRECISIONS);
 
@@ -317,6 +320,11 @@ public final class DiagonalBatch extends Batch {
     return scale64 != null ? scale64 : widen(scale32());
   }
 
+  /** Whether a scale was raised or lowered by {@link ScalePolicy#CLAMPED}. */
+  public boolean isClamped(int index) {
+    return clamped.get(index);
+  }
+
   public double mean(int index) {
     return mean64 != null ? mean64[index] : mean32()[index];
   }
@@ -387,7 +395,11 @@ public final class DiagonalBatch extends Batch {
         deterministic
             ? ScalePolicy.DETERMINISTIC_IF_ZERO
             : takesZero ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT; // clamped is valid
-    return of(mean.owned(), scale.owned(), d, kind, policy, range);
+    DiagonalBatch selected = of(mean.owned(), scale.owned(), d, kind, policy, range);
+    for (int k = 0; k < length && !clamped.isEmpty(); k++) {
+      selected.clamped.set(k, clamped.get(indices[k / d] * d + k % d));
+    }
+    return selected;
   }
 
   /**
@@ -659,11 +671,13 @@ public final class DiagonalBatch extends Batch {
 
   private void clamp() {
     for (int i = 0; i < size() * dimension(); i++) {
-      double clamped = kind.clamp(scale(i));
+      double given = scale(i);
+      double held = kind.clamp(given);
+      clamped.set(i, held != given);
       if (scale64 != null) {
-        scale64[i] = clamped;
+        scale64[i] = held;
       } else {
-        scale32()[i] = (float) clamped;
+        scale32()[i] = (float) held;
       }
     }
   }

@@ -287,7 +287,7 @@ public final class Arguments {
   }
 
   /** Weights of the M columns. */
-  public static void checkLogWeights(Batch p, double[] logWeights, double[] out) {
+  public static void checkLogWeights(Batch p, double[] logWeights, double @Nullable [] out) {
     Objects.requireNonNull(logWeights, "logWeights");
     if (logWeights.length != p.size()) {
       throw new IllegalArgumentException(

@@ -64,8 +64,8 @@ public final class Engine implements AutoCloseable {
   private final LongAdder entries;
   private volatile boolean closed;
 
-  /** Engines on this one's threads for calls with points, made when they are first asked for; replaced, not changed. */
-  private volatile Map<Density, Engine> ofPoints = Map.of();
+  /** Engines on this one's threads for calls with points, or of gradients, made when they are first asked for; replaced, not changed. */
+  private volatile Map<Formula, Engine> others = Map.of();
 
   /**
    * An engine.
@@ -141,21 +141,23 @@ public final class Engine implements AutoCloseable {
     crew = new Crew<>("kullback", threads, executor, this::workspace, Workspace::clear);
   }
 
-  /** An engine for calls of another with points, which counts and shares its threads. A device leaves these calls to the host. */
-  private Engine(Density density, Engine owner) {
-    formula = density;
+  /** An engine for some calls of another, which counts and shares its threads. A device leaves these calls to the host. */
+  private Engine(Formula formula, Engine owner) {
+    this.formula = formula;
     calls = owner.calls;
     coldCalls = owner.coldCalls;
     entries = owner.entries;
     device = null;
     ready = owner.ready;
     backend = ready != null ? Platform.Choice.VECTOR : Platform.Choice.SCALAR;
-    boolean isShared = owner.user == null || owner.formula.kernels() instanceof Kl;
-    user = isShared ? owner.user : BackgroundWarmUp.join(density.kernels(), owner.threads());
+    Class<?> kernels = owner.formula.kernels().getClass();
+    boolean isShared = owner.user == null || kernels == formula.kernels().getClass();
+    user = isShared ? owner.user : BackgroundWarmUp.join(formula.kernels(), owner.threads());
     crew =
         new Crew<>(
             "kullback", owner.threads(), owner.crew.executor(), this::workspace, Workspace::clear);
-    recorded = owner.recorded == null ? null : density.toString();
+    recorded =
+        owner.recorded == null || !formula.isOfPoints() ? owner.recorded : formula.toString();
   }
 
   private Workspace workspace() {
@@ -175,15 +177,24 @@ public final class Engine implements AutoCloseable {
 
   /** Returns the engine of this one's threads that computes densities of points; a device leaves these to the host. */
   public Engine ofPoints(Density density) {
-    Engine made = ofPoints.get(density);
-    return made != null ? made : makeOfPoints(density);
+    return other(density);
   }
 
-  private synchronized Engine makeOfPoints(Density density) {
+  /** Returns the engine of this one's threads that computes gradients, by values to double's accuracy. */
+  public Engine ofGradients() {
+    return other(formula.inDouble());
+  }
+
+  private Engine other(Formula formula) {
+    Engine made = others.get(formula);
+    return made != null ? made : makeOther(formula);
+  }
+
+  private synchronized Engine makeOther(Formula formula) {
     checkOpen();
-    Map<Density, Engine> more = new HashMap<>(ofPoints);
-    Engine engine = more.computeIfAbsent(density, _ -> new Engine(density, this));
-    ofPoints = more;
+    Map<Formula, Engine> more = new HashMap<>(others);
+    Engine engine = more.computeIfAbsent(formula, _ -> new Engine(formula, this));
+    others = more;
     return engine;
   }
 
@@ -193,7 +204,7 @@ public final class Engine implements AutoCloseable {
     synchronized (this) {
       closed = true;
     }
-    ofPoints.values().forEach(Engine::close);
+    others.values().forEach(Engine::close);
     crew.close();
     if (device != null) {
       device.close();

@@ -13,6 +13,7 @@ import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.ZeroKernel;
 import dev.kullback.internal.vector.ColdKernel;
+import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.SmallOperands;
 import dev.kullback.internal.vector.TileKernel;
@@ -100,6 +101,7 @@ enum KernelTable {
   /** What factors new batches of full covariances. */
   FULL_FACTORS(Choice.VECTOR, Formula.class, KernelGroup.FULL_FACTORS),
   SCANS(Choice.VECTOR, Formula.class, KernelGroup.SCANS),
+  GRADIENTS(Choice.VECTOR, Formula.class, KernelGroup.GRADIENTS),
   PANELS(Choice.VECTOR, Formula.class, KernelGroup.INDEX),
   CODES(Choice.VECTOR, Formula.class, KernelGroup.INDEX);
 
@@ -147,7 +149,7 @@ enum KernelTable {
       case FULL, FULL_JEFFREYS -> areFull(q, p);
       case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
       case SCALAR -> true;
-      case REFINEMENT, PACKING, FULL_PAIRS, FULL_FACTORS, SCANS, PANELS, CODES -> false;
+      case REFINEMENT, PACKING, FULL_PAIRS, FULL_FACTORS, SCANS, GRADIENTS, PANELS, CODES -> false;
     };
   }
 
@@ -194,6 +196,7 @@ enum KernelTable {
       case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> new FullPairs(k.pair, k.worker);
       case SCANS -> new VectorScan();
+      case GRADIENTS -> new GradientKernel(true);
       case PANELS -> new PanelScanKernel();
       case CODES -> new CodeScanKernel();
       case ZERO, DEVICE, SCALAR, REFINEMENT, PACKING, FULL_FACTORS ->
@@ -226,6 +229,7 @@ enum KernelTable {
       case FULL_CHERNOFF -> new FullColdChernoff(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> k.pairs;
       case SCANS -> new ScalarScan(k.scanLanes);
+      case GRADIENTS -> new GradientKernel(false);
       case PANELS -> new ScalarPanelScan();
       case CODES -> new ScalarCodeScan();
       case REFINEMENT, PACKING, FULL_FACTORS -> throw new AssertionError(this);
@@ -245,6 +249,7 @@ enum KernelTable {
       case FULL_PAIRS -> t.fullPairs();
       case FULL_FACTORS -> t.fullFactors();
       case SCANS -> t.scans();
+      case GRADIENTS -> t.gradients();
       case PANELS -> t.panels();
       case CODES -> t.codes();
       case ZERO, DEVICE, SCALAR -> true;

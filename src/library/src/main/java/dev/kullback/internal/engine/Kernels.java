@@ -17,6 +17,7 @@ import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Worker;
 import java.util.EnumMap;
@@ -281,6 +282,19 @@ public final class Kernels {
   /** Returns what goes through the rows of a block. */
   public RowScan scan() {
     return (RowScan) kernel(KernelTable.SCANS);
+  }
+
+  /** Has vectors for {@link #gradients} compiled, if they are to be used. */
+  void beginGradients(int dimension) {
+    isCold |= !isReady(KernelGroup.GRADIENTS);
+    if (user != null) {
+      user.begin(dimension, KernelTable.GRADIENTS.groups);
+    }
+  }
+
+  /** Returns what sums up the derivatives of a block. */
+  GradientKernel gradients() {
+    return (GradientKernel) kernel(KernelTable.GRADIENTS);
   }
 
   /** Returns the scan of an index's panels for a block, asked for each; the first time it has vectors tried. */

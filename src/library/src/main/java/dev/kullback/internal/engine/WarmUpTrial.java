@@ -1,8 +1,10 @@
 package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
@@ -15,6 +17,7 @@ import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.FloatPanels;
+import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorWidth;
@@ -24,6 +27,7 @@ import dev.kullback.internal.vector.scan.ScalarCodeScan;
 import dev.kullback.internal.vector.scan.ScalarPanelScan;
 import dev.kullback.internal.vector.scan.ScalarScan;
 import dev.kullback.internal.vector.scan.VectorScan;
+import dev.kullback.internal.work.Worker;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -284,6 +288,38 @@ final class WarmUpTrial {
     RowScan plain = new ScalarScan(VectorWidth.BITS / Double.SIZE);
     RowScan vectors = new VectorScan();
     return tryOut(() -> scan(plain, values, keys), () -> scan(vectors, values, keys));
+  }
+
+  /** Tries the sums of derivatives: each divergence's, of batches of either precision, by logarithms and not. */
+  boolean gradients() {
+    MadeUpGaussians normal = MadeUpGaussians.normal(TWO_CHUNKS, false);
+    MadeUpGaussians q = normal.around(ROWS, random, FAR);
+    MadeUpGaussians p = normal.around(COLUMNS, random, FAR);
+    for (PairGradient.Term term : PairGradient.Term.values()) {
+      for (Scale kind : new Scale[] {Scale.STD, Scale.LOG_VARIANCE}) {
+        for (boolean wide : new boolean[] {false, true}) {
+          DiagonalBatch a = (DiagonalBatch) q.diagonal(kind, wide, RangeCheck.PLAIN);
+          DiagonalBatch b = (DiagonalBatch) p.diagonal(kind, wide, RangeCheck.PLAIN);
+          GradientKernel plain = new GradientKernel(false);
+          GradientKernel vectors = new GradientKernel(true);
+          if (!tryOut(() -> add(plain, term, a, b), () -> add(vectors, term, a, b))) {
+            return false;
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  private static void add(
+      GradientKernel kernel, PairGradient.Term term, DiagonalBatch q, DiagonalBatch p) {
+    double[] sums = new double[2 * p.size() * p.dimension()];
+    PairGradient pair = new PairGradient(term);
+    Worker worker = new Worker();
+    for (int round = 0; round < ROWS; round++) {
+      Arrays.fill(kernel.weights, 1);
+      kernel.add(pair, q.isDouble(), q, 0, q.size(), p, 0, p.size(), sums.clone(), sums, worker);
+    }
   }
 
   boolean panels() {

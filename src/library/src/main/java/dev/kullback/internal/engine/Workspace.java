@@ -1,8 +1,10 @@
 package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Operands;
@@ -20,6 +22,7 @@ import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
 import dev.kullback.internal.work.Worker;
+import java.util.Objects;
 import java.util.function.IntConsumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -54,6 +57,8 @@ public final class Workspace extends Worker {
   private final MatrixRunner matrix = new MatrixRunner(this);
   private final ReductionRunner rows;
   private @Nullable BlockTarget transposed;
+  private @Nullable GradientRunner gradients;
+  private @Nullable PairGradient pairGradient;
 
   /** Made once, so that warm calls allocate nothing. */
   private final Runnable look = this::checkInterrupt;
@@ -127,6 +132,42 @@ public final class Workspace extends Worker {
     } finally {
       engine.end(this, "toStandardNormal", q.size(), 1, q.dimension(), q.size());
     }
+  }
+
+  /** Computes the gradient of {@code Σ_i g_i KL(q_i ‖ p_i)}, or from N(0, I) if p is null. */
+  public void gradientOfPairs(GradientCall call, DiagonalBatch q, @Nullable DiagonalBatch p) {
+    try {
+      gradients().runPairs(call, q, p);
+      succeeded = true;
+    } finally {
+      String operation = p == null ? "gradient.toStandardNormal" : "gradient.aligned";
+      engine.end(this, operation, q.size(), 1, q.dimension(), q.size());
+    }
+  }
+
+  /** Computes the gradient of a number made of all {@code KL(q_i ‖ p_j)}. */
+  public void gradient(String operation, GradientCall call, DiagonalBatch q, DiagonalBatch p) {
+    try {
+      gradients().run(call, q, p);
+      succeeded = true;
+    } finally {
+      end(operation, q, p, (long) q.size() * p.size());
+    }
+  }
+
+  private GradientRunner gradients() {
+    if (gradients == null) {
+      gradients = new GradientRunner(this);
+    }
+    return gradients;
+  }
+
+  /** Returns what computes derivatives of one pair. */
+  PairGradient pairGradient() {
+    if (pairGradient == null) {
+      pairGradient = new PairGradient(Objects.requireNonNull(PairGradient.Term.of(engine.formula)));
+    }
+    return pairGradient;
   }
 
   /** Computes {@code KL(q_{i[r]} ‖ p_{j[r]})}, on the host whatever the backend. */
@@ -328,6 +369,9 @@ public final class Workspace extends Worker {
     nearest.clear();
     statistic.clear();
     rows.clear();
+    if (gradients != null) {
+      gradients.clear();
+    }
     band.trim();
     event = null;
     succeeded = false;

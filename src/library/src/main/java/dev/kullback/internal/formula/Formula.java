@@ -158,6 +158,11 @@ public abstract class Formula {
     return false;
   }
 
+  /** Returns the same divergence, whose kernels begin in double if there are such. */
+  public Formula inDouble() {
+    return this;
+  }
+
   /** Whether an entry has a form in double of its own, {@link PairKl#certain}. */
   public boolean hasDifferenceForm() {
     return false;

@@ -20,9 +20,22 @@ import org.jspecify.annotations.Nullable;
 public final class Jeffreys extends Formula {
   public static final Jeffreys FORMULA = new Jeffreys();
 
+  /** The same, whose kernels begin in double. */
+  private static final Jeffreys IN_DOUBLE = new Jeffreys();
+
   private static final TileBound BOUND = new Bound();
 
   private Jeffreys() {}
+
+  @Override
+  public Formula inDouble() {
+    return IN_DOUBLE;
+  }
+
+  @Override
+  public boolean needsDouble() {
+    return this == IN_DOUBLE;
+  }
 
   @Override
   double sumTerms(ScaleRatio scales, DiagonalBatch q, int a, DiagonalBatch p, int b, int n) {

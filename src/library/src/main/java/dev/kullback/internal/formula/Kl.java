@@ -12,13 +12,26 @@ public final class Kl extends Formula {
   public static final Kl FORWARD = new Kl();
   public static final Kl REVERSE = new Kl();
 
+  /** {@link #FORWARD}, whose kernels begin in double. */
+  private static final Kl IN_DOUBLE = new Kl();
+
   private static final TileBound BOUND = new Bound();
 
   private Kl() {}
 
   @Override
   public Formula forward() {
-    return FORWARD;
+    return this == REVERSE ? FORWARD : this;
+  }
+
+  @Override
+  public Formula inDouble() {
+    return IN_DOUBLE;
+  }
+
+  @Override
+  public boolean needsDouble() {
+    return this == IN_DOUBLE;
   }
 
   @Override

@@ -14,6 +14,10 @@ import java.util.List;
  */
 public final class Wasserstein2 extends Formula {
   public static final Wasserstein2 SQUARED = new Wasserstein2(LastStep.NONE);
+
+  /** {@link #SQUARED}, whose kernels begin in double. */
+  private static final Wasserstein2 IN_DOUBLE = new Wasserstein2(LastStep.NONE);
+
   public static final Wasserstein2 DISTANCE = new Wasserstein2(LastStep.ROOT);
 
   /** Square below which terms that underflow may count. */
@@ -25,6 +29,16 @@ public final class Wasserstein2 extends Formula {
 
   private Wasserstein2(LastStep lastStep) {
     this.lastStep = lastStep;
+  }
+
+  @Override
+  public Formula inDouble() {
+    return lastStep == LastStep.NONE ? IN_DOUBLE : this;
+  }
+
+  @Override
+  public boolean needsDouble() {
+    return this == IN_DOUBLE;
   }
 
   @Override

@@ -70,6 +70,8 @@ public final class Readiness {
     WASSERSTEIN_2,
     JEFFREYS,
     CHERNOFF,
+    /** Sums of derivatives, of all divergences that have a gradient. */
+    GRADIENTS,
     /** Scans of panels and codes, which an index alone asks for. */
     INDEX;
 

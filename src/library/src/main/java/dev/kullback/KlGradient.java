@@ -1,0 +1,280 @@
+package dev.kullback;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.engine.Arguments;
+import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.engine.GradientCall;
+import dev.kullback.internal.engine.Workspace;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Gradients of an engine's operations: the vector–Jacobian products that a training step needs, of {@link DiagonalGaussians} and KL, Jeffreys'
+ * divergence or the squared 2-Wasserstein distance. {@link KlEngine#gradient()} makes one.
+ *
+ * <p>A method computes the derivatives of {@code Σ g · out}, where {@code out} is what the engine's method of the same name gives for the same
+ * batches and g, the cotangent, is the derivative of a loss by it. They are those by the parameters <em>as they were given</em>: by means, and by
+ * σ, σ², ln σ² or 1/σ², whatever {@link ScaleKind} the batch was made of. A scale that {@link ScalePolicy#CLAMPED} has changed has the
+ * derivative 0, and scales that a batch's Gaussians share have one for each Gaussian, to be added up.
+ *
+ * <p>{@link #q(float[], float[])} and {@link #p(float[], float[])} say where the results of all following calls go: row-major {@code [N, D]} and
+ * {@code [M, D]}, which are overwritten. Where neither is said for a batch, its gradient is not stored. If q is p, the same object, the
+ * parameters are the same, and q's arrays get the sum of both gradients.
+ *
+ * <pre>
+ * KL        ∂/∂μ_q = Σ_j g_ij d/v_p     ∂/∂v_q = ½ Σ_j g_ij (v_q − v_p)/(v_q v_p)     d = μ_q − μ_p
+ *           ∂/∂μ_p = −Σ_i g_ij d/v_p    ∂/∂v_p = −½ Σ_i g_ij (v_q − v_p + d²)/v_p²
+ * </pre>
+ *
+ * <p>The error is at most 1e-5 of the sum of the magnitudes of these terms, d² and {@code v_q − v_p} apart, and 1e-12 of it if either batch is of
+ * double. That holds however near the Gaussians are, as differences are computed without loss; equal Gaussians have exactly 0. No result is NaN:
+ * terms beyond double's range count as its greatest number. Beside these errors, numbers below 1e-30 may lose digits, of batches of double below
+ * 1e-290. A loss of {@link #logSumExp} weighs divergences of 1e-12; of batches of float, columns with less than 1e-24 of a row's weight
+ * have none of it. The bits do not depend on threads.
+ *
+ * <p>Memory: 16 bytes for each parameter's result, two or three times the batches' own, which these keep, and 8 MB. A warm call with one thread
+ * allocates nothing. An instance is for one thread at a time; an engine may have many.
+ *
+ * @since 0.1.0
+ */
+public final class KlGradient {
+  private final KlEngine owner;
+  private final Engine engine;
+  private final GradientCall call = new GradientCall();
+
+  KlGradient(KlEngine owner) {
+    this.owner = owner;
+    engine = owner.engine.ofGradients();
+  }
+
+  /**
+   * Has q's gradients stored.
+   *
+   * @param mean receives the derivatives by q's means, {@code [N, D]}
+   * @param scale receives those by q's scales as they were given, {@code [N, D]}; another array
+   * @return this
+   */
+  public KlGradient q(float[] mean, float[] scale) {
+    return send(true, mean, scale);
+  }
+
+  /** Has q's gradients stored, as {@link #q(float[], float[])} does. */
+  public KlGradient q(double[] mean, double[] scale) {
+    return send(true, mean, scale);
+  }
+
+  /**
+   * Has p's gradients stored.
+   *
+   * @param mean receives the derivatives by p's means, {@code [M, D]}
+   * @param scale receives those by p's scales as they were given, {@code [M, D]}; another array
+   * @return this
+   */
+  public KlGradient p(float[] mean, float[] scale) {
+    return send(false, mean, scale);
+  }
+
+  /** Has p's gradients stored, as {@link #p(float[], float[])} does. */
+  public KlGradient p(double[] mean, double[] scale) {
+    return send(false, mean, scale);
+  }
+
+  /**
+   * Computes the gradient of {@code Σ_ij g_ij KL(q_i ‖ p_j)}.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param cotangent g, row-major {@code [N, M]}, finite
+   */
+  public void pairwise(Gaussians q, Gaussians p, float[] cotangent) {
+    int length = checkMatrix(q, p);
+    Arguments.checkLength("cotangent", length, cotangent.length);
+    all("pairwise", q, p, cotangent, null, true, false, null);
+  }
+
+  /** Computes the gradient of {@link #pairwise(Gaussians, Gaussians, float[])}. */
+  public void pairwise(Gaussians q, Gaussians p, double[] cotangent) {
+    int length = checkMatrix(q, p);
+    Arguments.checkLength("cotangent", length, cotangent.length);
+    all("pairwise", q, p, null, cotangent, true, false, null);
+  }
+
+  /**
+   * Computes the gradient of {@code Σ_i g_i KL(q_i ‖ p_i)}.
+   *
+   * @param q N Gaussians
+   * @param p N Gaussians
+   * @param cotangent g, N numbers, finite
+   */
+  public void aligned(Gaussians q, Gaussians p, double[] cotangent) {
+    Arguments.checkAligned(engine.formula(), batch(q, "q"), batch(p, "p"));
+    check(q, p, cotangent);
+    pairs(q, p, cotangent);
+  }
+
+  /**
+   * Computes the gradient of {@code Σ_i g_i KL(q_i ‖ N(0, I))}.
+   *
+   * @param q N Gaussians
+   * @param cotangent g, N numbers, finite
+   */
+  public void toStandardNormal(Gaussians q, double[] cotangent) {
+    Arguments.checkStandard(engine.formula(), batch(q, "q"));
+    checkCotangent(q, cotangent);
+    checkTarget(true, q);
+    pairs(q, null, cotangent);
+  }
+
+  /**
+   * Computes the gradient of {@code Σ_i g_i Σ_j KL(q_i ‖ p_j)}.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param cotangent g, N numbers, finite
+   */
+  public void rowSum(Gaussians q, Gaussians p, double[] cotangent) {
+    checkPair(q, p);
+    check(q, p, cotangent);
+    all("rowSum", q, p, null, cotangent, false, false, null);
+  }
+
+  /**
+   * Computes the gradient of {@code Σ_i g_i ln Σ_j exp(−KL(q_i ‖ p_j))}. The weights of the columns in a row, their shares of the sum, are made on the
+   * way, some rows at a time. A row of which no term is left, as all divergences are +∞, has the gradient 0.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param cotangent g, N numbers, finite
+   */
+  public void logSumExp(Gaussians q, Gaussians p, double[] cotangent) {
+    checkPair(q, p);
+    check(q, p, cotangent);
+    all("logSumExp", q, p, null, cotangent, false, true, null);
+  }
+
+  /**
+   * Computes the gradient of {@code Σ_i g_i ln Σ_j exp(w_j − KL(q_i ‖ p_j))} by the parameters of q and p, as {@link #logSumExp} does.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param logWeights w, M numbers, none NaN or +∞; −∞ leaves a term out
+   * @param cotangent g, N numbers, finite
+   */
+  public void weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] cotangent) {
+    checkPair(q, p);
+    Arguments.checkLogWeights(batch(p, "p"), logWeights, null);
+    check(q, p, cotangent);
+    all("weightedLogSumExp", q, p, null, cotangent, false, true, logWeights);
+  }
+
+  private KlGradient send(boolean ofQ, float[] mean, float[] scale) {
+    checkArrays(mean, scale);
+    call.send(ofQ, mean, scale);
+    return this;
+  }
+
+  private KlGradient send(boolean ofQ, double[] mean, double[] scale) {
+    checkArrays(mean, scale);
+    call.send(ofQ, mean, scale);
+    return this;
+  }
+
+  private static void checkArrays(Object mean, Object scale) {
+    if (Objects.requireNonNull(mean, "mean") == Objects.requireNonNull(scale, "scale")) {
+      throw new IllegalArgumentException(
+          "mean and scale are the same array; each receives a gradient of its own");
+    }
+  }
+
+  private void all(
+      String operation,
+      Gaussians q,
+      Gaussians p,
+      float @Nullable [] cotangent32,
+      double @Nullable [] cotangent64,
+      boolean isMatrix,
+      boolean isSoftmax,
+      double @Nullable [] logWeights) {
+    boolean wide = q.isDouble() || p.isDouble();
+    Workspace workspace = engine.begin();
+    call.set(cotangent32, cotangent64, isMatrix, isSoftmax, logWeights, wide);
+    try {
+      workspace.gradient(operation, call, diagonal(q, "q"), diagonal(p, "p"));
+    } finally {
+      call.clear();
+    }
+  }
+
+  private void pairs(Gaussians q, @Nullable Gaussians p, double[] cotangent) {
+    Workspace workspace = engine.begin();
+    call.set(null, cotangent, false, false, null, true);
+    try {
+      workspace.gradientOfPairs(call, diagonal(q, "q"), p == null ? null : diagonal(p, "p"));
+    } finally {
+      call.clear();
+    }
+  }
+
+  private int checkMatrix(Gaussians q, Gaussians p) {
+    int length = Arguments.arrayLength(engine.formula(), batch(q, "q"), batch(p, "p"));
+    checkTargets(q, p);
+    return length;
+  }
+
+  private void checkPair(Gaussians q, Gaussians p) {
+    Arguments.check(engine.formula(), batch(q, "q"), batch(p, "p"), false);
+  }
+
+  private void check(Gaussians q, Gaussians p, double[] cotangent) {
+    checkCotangent(q, cotangent);
+    checkTargets(q, p);
+  }
+
+  private static void checkCotangent(Gaussians q, double[] cotangent) {
+    Arguments.checkLength("cotangent", q.size(), cotangent.length);
+    for (int i = 0; i < q.size(); i++) {
+      if (!(Math.abs(cotangent[i]) <= Double.MAX_VALUE)) {
+        throw new IllegalArgumentException(
+            "cotangent[%d] is %s; it must be finite".formatted(i, cotangent[i]));
+      }
+    }
+  }
+
+  private void checkTargets(Gaussians q, Gaussians p) {
+    if (q == p && call.length(false) >= 0) {
+      throw new IllegalArgumentException(
+          "q is p, whose gradient is the sum of both: it goes to q's arrays, so give none for p");
+    }
+    checkTarget(true, q);
+    checkTarget(false, p);
+  }
+
+  private void checkTarget(boolean ofQ, Gaussians batch) {
+    int length = call.length(ofQ);
+    if (length >= 0) {
+      Arguments.checkLength(
+          ofQ ? "an array for q's gradient" : "an array for p's gradient",
+          batch.size() * batch.dimension(),
+          length);
+    }
+  }
+
+  private Batch batch(Gaussians batch, String name) {
+    owner.engine.checkOpen();
+    return diagonal(batch, name);
+  }
+
+  private static DiagonalBatch diagonal(Gaussians batch, String name) {
+    if (!(Objects.requireNonNull(batch, name) instanceof DiagonalGaussians d)) {
+      throw new IllegalArgumentException(
+          name + " has full covariances, whose gradients are not computed; give DiagonalGaussians");
+    }
+    if (d.batch.isDeterministic()) {
+      throw new IllegalArgumentException(
+          name
+              + " is deterministic (std 0), whose divergence is 0 by convention and has no gradient");
+    }
+    return d.batch;
+  }
+}

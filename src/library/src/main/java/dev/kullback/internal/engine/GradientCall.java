@@ -1,0 +1,141 @@
+package dev.kullback.internal.engine;
+
+import org.jspecify.annotations.Nullable;
+
+/** What a caller wants of gradients: cotangents and where results go. Arrays are float or double, one of each pair. */
+public final class GradientCall {
+  static final GradientCall NONE = new GradientCall();
+
+  /** Cotangents of a matrix, or of rows. */
+  private float @Nullable [] weights32;
+
+  private double @Nullable [] weights64;
+
+  private boolean isMatrix;
+  private boolean isSoftmax;
+  private boolean isWide;
+  private double @Nullable [] logWeights;
+
+  private final Target q = new Target();
+  private final Target p = new Target();
+
+  /** Where the gradient of a batch goes, if anywhere. */
+  private static final class Target {
+    float @Nullable [] mean32;
+    float @Nullable [] scale32;
+    double @Nullable [] mean64;
+    double @Nullable [] scale64;
+
+    void put(int at, double mean, double scale) {
+      if (mean32 != null && scale32 != null) {
+        mean32[at] = (float) mean;
+        scale32[at] = (float) scale;
+      } else if (mean64 != null && scale64 != null) {
+        mean64[at] = mean;
+        scale64[at] = scale;
+      }
+    }
+
+    int length() {
+      return mean32 != null && scale32 != null
+          ? Math.min(mean32.length, scale32.length)
+          : mean64 != null && scale64 != null ? Math.min(mean64.length, scale64.length) : -1;
+    }
+  }
+
+  /** Sends the gradient of q, or of p, to arrays. */
+  public void send(boolean ofQ, float[] mean, float[] scale) {
+    Target target = ofQ ? q : p;
+    target.mean64 = null;
+    target.scale64 = null;
+    target.mean32 = mean;
+    target.scale32 = scale;
+  }
+
+  /** Sends the gradient of q, or of p, to arrays. */
+  public void send(boolean ofQ, double[] mean, double[] scale) {
+    Target target = ofQ ? q : p;
+    target.mean32 = null;
+    target.scale32 = null;
+    target.mean64 = mean;
+    target.scale64 = scale;
+  }
+
+  /** Returns the elements of the shorter array for q's gradient, or p's; −1 if it goes nowhere. */
+  public int length(boolean ofQ) {
+    return (ofQ ? q : p).length();
+  }
+
+  /** Sets the cotangents of a call, one of the two arrays. */
+  public void set(
+      float @Nullable [] weights32,
+      double @Nullable [] weights64,
+      boolean isMatrix,
+      boolean isSoftmax,
+      double @Nullable [] logWeights,
+      boolean isWide) {
+    this.weights32 = weights32;
+    this.weights64 = weights64;
+    this.isMatrix = isMatrix;
+    this.isSoftmax = isSoftmax;
+    this.logWeights = logWeights;
+    this.isWide = isWide;
+  }
+
+  /** Drops the cotangents of a call. */
+  public void clear() {
+    set(null, null, false, false, null, false);
+  }
+
+  /** Whether a row's cotangent is to be multiplied by the weights of its logSumExp. */
+  boolean isSoftmax() {
+    return isSoftmax;
+  }
+
+  /** Whether results are to have double's accuracy. */
+  boolean isWide() {
+    return isWide;
+  }
+
+  double @Nullable [] logWeights() {
+    return logWeights;
+  }
+
+  void put(boolean ofQ, int at, double mean, double scale) {
+    (ofQ ? q : p).put(at, mean, scale);
+  }
+
+  /** Returns the cotangent of a row. */
+  double weight(int i) {
+    double weight = element(i);
+    if (!(Math.abs(weight) <= Double.MAX_VALUE)) {
+      throw new IllegalArgumentException(
+          "cotangent[%d] is %s; it must be finite".formatted(i, weight));
+    }
+    return weight;
+  }
+
+  private double element(int at) {
+    return weights64 != null ? weights64[at] : weights32 != null ? weights32[at] : 0;
+  }
+
+  /** Copies the cotangents of row i and columns [column, end) to an index and behind it. */
+  void readWeights(int i, int columns, int column, int end, double[] to, int at) {
+    if (!isMatrix) {
+      double weight = weight(i);
+      for (int j = column; j < end; j++) {
+        to[at + j - column] = weight;
+      }
+      return;
+    }
+    int first = i * columns;
+    for (int j = column; j < end; j++) {
+      double weight = element(first + j);
+      if (!(Math.abs(weight) <= Double.MAX_VALUE)) {
+        throw new IllegalArgumentException(
+            "cotangent, row %d, column %d, is %s; it must be finite".formatted(i, j, weight));
+      }
+      to[at + j - column] = weight;
+    }
+  }
+}

@@ -1,0 +1,293 @@
+package dev.kullback.internal.engine;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.PairGradient;
+import dev.kullback.internal.formula.PairGradient.Term;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.rows.RowReduction;
+import dev.kullback.internal.vector.GradientKernel;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Job;
+import java.util.Arrays;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Computes gradients of one number made of the divergences of q and p, with the threads of an engine. The matrix is cut into blocks, and these
+ * into rounds: no two blocks of a round have a row or a column in common, so each adds to sums that are its own, and a sum is added up in the
+ * order of the rounds, whatever the threads. One thread's, which keeps it for its next call.
+ */
+final class GradientRunner {
+  /** Blocks across the rows, and the columns, of a small matrix, so that several threads have some of each round. */
+  private static final int PARTS = 16;
+
+  private static final int SIDE = GradientKernel.SIDE;
+
+  /** Weights of a band of rows, 8 MiB. */
+  private static final int MOST_WEIGHTS = 1 << 20;
+
+  /** Weights of rows that are computed at once. */
+  private static final int WEIGHT_ROWS = 32;
+
+  /** Least weight of a column that counts in float: with less, products would underflow there. */
+  private static final double LEAST_WEIGHT = 0x1p-80;
+
+  /** Doubles that are kept for the next call, 32 MiB. */
+  private static final int MOST_KEPT = 1 << 22;
+
+  private static final double[] NONE = {};
+
+  private final Workspace lead;
+  private final Job.Task<Workspace> weigh = this::weigh;
+  private final Job.Task<Workspace> add = this::add;
+  private final Job.Task<Workspace> pairs = this::pairs;
+  private final Job.Task<Workspace> finish = this::finish;
+
+  private @Nullable DiagonalBatch q;
+  private @Nullable DiagonalBatch p;
+  private GradientCall call = GradientCall.NONE;
+
+  private KernelTable row = KernelTable.SCALAR;
+  private Operands<?> operands = new Operands<>();
+
+  /** Sums of derivatives, row-major [N, 2, D] and [M, 2, D]. */
+  private double[] sumsQ = NONE;
+
+  private double[] sumsP = NONE;
+
+  /** Weights of the rows of a band, row-major. */
+  private double[] weights = NONE;
+
+  /** Rows of the band, rows and columns of its blocks, and the round. */
+  private int row0;
+
+  private int row1;
+  private int height;
+  private int width;
+  private int round;
+
+  GradientRunner(Workspace lead) {
+    this.lead = lead;
+  }
+
+  private DiagonalBatch q() {
+    return Objects.requireNonNull(q);
+  }
+
+  private DiagonalBatch p() {
+    return Objects.requireNonNull(p);
+  }
+
+  /** Computes a call of pairs of rows, whose p is null for the standard normal distribution. */
+  void runPairs(GradientCall call, DiagonalBatch q, @Nullable DiagonalBatch p) {
+    this.call = call;
+    this.q = q;
+    this.p = p;
+    int step = step(q);
+    lead.share(Math.ceilDiv(q.size(), step), pairs);
+  }
+
+  /** Computes a call of all pairs. */
+  void run(GradientCall call, DiagonalBatch q, DiagonalBatch p) {
+    this.call = call;
+    this.q = q;
+    this.p = p;
+    int n = q.size();
+    int m = p.size();
+    sumsQ = zeros(sumsQ, 2 * n * q.dimension());
+    sumsP = zeros(sumsP, 2 * m * q.dimension());
+    int band = n;
+    if (call.isSoftmax()) {
+      row = lead.kernels.choose(q, p);
+      operands = lead.kernels.pack(row, q, p);
+      band = Math.max(MOST_WEIGHTS / m, 1);
+      band = Math.min(Math.max(band - band % WEIGHT_ROWS, BlockKernel.ROW_PANEL), n);
+      if (weights.length < band * m) {
+        weights = new double[band * m];
+      }
+    }
+    lead.kernels.beginGradients(q.dimension());
+    for (row0 = 0; row0 < n; row0 = row1) {
+      row1 = Math.min(n - row0, band) + row0;
+      if (call.isSoftmax()) {
+        lead.share(Math.ceilDiv(row1 - row0, WEIGHT_ROWS), weigh);
+      }
+      height = side(row1 - row0);
+      width = side(m);
+      int rounds = Math.max(bands(), Math.ceilDiv(m, width));
+      for (round = 0; round < rounds; round++) {
+        lead.share(Math.min(bands(), Math.ceilDiv(m, width)), add);
+      }
+    }
+    int step = step(q);
+    lead.share(Math.ceilDiv(Math.max(n, m), step), finish);
+  }
+
+  private int bands() {
+    return Math.ceilDiv(row1 - row0, height);
+  }
+
+  private static int side(int rows) {
+    int side = Math.ceilDiv(rows, PARTS);
+    return Math.min(Math.ceilDiv(side, 4) * 4, SIDE);
+  }
+
+  private static int step(Batch q) {
+    return Checkpoint.taskRows(Checkpoint.ofPlain(16L * q.dimension()), 1);
+  }
+
+  private static double[] zeros(double[] array, int length) {
+    if (array.length < length) {
+      return new double[length];
+    }
+    Arrays.fill(array, 0, length, 0);
+    return array;
+  }
+
+  /** Makes the weights of some rows of the band: the cotangents of their divergences. */
+  private void weigh(long index, Workspace w) {
+    int from = row0 + (int) index * WEIGHT_ROWS;
+    int to = Math.min(row1 - from, WEIGHT_ROWS) + from;
+    int m = p().size();
+    w.target.useBlock(true, Math.multiplyExact(to - from, m), from, 0, m);
+    for (int column = 0; column < m; column += RowReduction.BLOCK_COLUMNS) {
+      w.checkInterrupt();
+      int end = Math.min(m - column, RowReduction.BLOCK_COLUMNS) + column;
+      w.kernels.of(row).block(operands, from, to, column, end, w.target);
+    }
+    double least = call.isWide() ? 0 : LEAST_WEIGHT;
+    for (int i = from; i < to; i++) {
+      w.pass(Checkpoint.ofPlain(m));
+      softmax(w.target.block(), (i - from) * m, m, call.weight(i), least, (i - row0) * m);
+    }
+  }
+
+  /** Makes the cotangents {@code −g e^(w_j − KL_j)/Σ_k e^(w_k − KL_k)} of a row; 0 if no term is left. */
+  private void softmax(double[] kl, int at, int m, double g, double least, int to) {
+    double[] logWeights = call.logWeights();
+    double min = Double.POSITIVE_INFINITY;
+    for (int j = 0; j < m; j++) {
+      double x = logWeights == null ? kl[at + j] : kl[at + j] - logWeights[j];
+      kl[at + j] = x;
+      min = Math.min(min, x);
+    }
+    double sum = 0;
+    for (int j = 0; j < m; j++) {
+      double x = min - kl[at + j]; // NaN if no term is left
+      double e = x > -746 ? Math.exp(x) : 0;
+      weights[to + j] = e;
+      sum += e;
+    }
+    for (int j = 0; j < m; j++) {
+      double weight = sum > 0 ? weights[to + j] / sum : 0;
+      weights[to + j] = weight < least ? 0 : -g * weight;
+    }
+  }
+
+  /** Adds a block of the round. */
+  private void add(long index, Workspace w) {
+    int m = p().size();
+    int columns = Math.ceilDiv(m, width);
+    boolean isTall = bands() >= columns; // then each column has a block in each round
+    int across = isTall ? (int) index : (round + (int) index) % columns;
+    int down = isTall ? (round + (int) index) % bands() : (int) index;
+    int from = row0 + down * height;
+    int to = Math.min(row1 - from, height) + from;
+    int column = across * width;
+    int end = Math.min(m - column, width) + column;
+    w.checkInterrupt();
+    GradientKernel kernel = w.kernels.gradients();
+    double[] block = kernel.weights;
+    for (int i = from; i < to; i++) {
+      int at = (i - from) * SIDE;
+      if (call.isSoftmax()) {
+        System.arraycopy(weights, (i - row0) * m + column, block, at, end - column);
+      } else {
+        call.readWeights(i, m, column, end, block, at);
+      }
+    }
+    PairGradient pair = w.pairGradient();
+    kernel.add(pair, call.isWide(), q(), from, to, p(), column, end, sumsQ, sumsP, w);
+  }
+
+  /** Computes the gradients of some pairs of rows. */
+  private void pairs(long index, Workspace w) {
+    DiagonalBatch q = q();
+    DiagonalBatch p = this.p;
+    PairGradient pair = w.pairGradient();
+    Term term = pair.term();
+    int d = q.dimension();
+    int step = step(q);
+    int from = (int) index * step;
+    int to = Math.min(q.size() - from, step) + from;
+    for (int i = from; i < to; i++) {
+      w.pass(Checkpoint.ofPlain(16L * d));
+      double weight = call.weight(i);
+      for (int at = i * d; at < (i + 1) * d; at++) {
+        if (p == null) {
+          pair.setStandard(q, at);
+        } else {
+          pair.set(q, at, p, at);
+        }
+        double mean = weight * pair.meanQ();
+        put(true, q, term, at, mean, weight * pair.scaleQ());
+        if (p != null && p != q) {
+          put(false, p, term, at, 0 - mean, weight * pair.scaleP());
+        }
+      }
+    }
+  }
+
+  /** Stores the gradients of some rows, of q and of p. */
+  private void finish(long index, Workspace w) {
+    DiagonalBatch q = q();
+    DiagonalBatch p = p();
+    Term term = w.pairGradient().term();
+    int d = q.dimension();
+    int step = step(q);
+    int from = (int) index * step;
+    int to = Math.min(Math.max(q.size(), p.size()) - from, step) + from;
+    for (int i = from; i < to; i++) {
+      w.pass(Checkpoint.ofPlain(16L * d));
+      for (int h = 0; h < d; h++) {
+        int at = i * d + h;
+        int sums = 2 * i * d + h;
+        if (q == p) {
+          double mean = difference(sumsQ[sums], sumsP[sums]);
+          double scale = difference(sumsQ[sums + d], sumsP[sums + d]);
+          put(true, q, term, at, mean, scale);
+          continue;
+        }
+        if (i < q.size()) {
+          put(true, q, term, at, sumsQ[sums], sumsQ[sums + d]);
+        }
+        if (i < p.size()) {
+          put(false, p, term, at, 0 - sumsP[sums], 0 - sumsP[sums + d]);
+        }
+      }
+    }
+  }
+
+  /** Returns a − b, and 0 of equal infinities. */
+  private static double difference(double a, double b) {
+    return a == b ? 0 : a - b;
+  }
+
+  private void put(boolean ofQ, DiagonalBatch batch, Term term, int at, double mean, double scale) {
+    double s = batch.scale(at);
+    double byScale = batch.isClamped(at) ? 0 : term.byScale(batch.kind(), s, scale);
+    call.put(ofQ, at, term.byMean(mean), byScale);
+  }
+
+  /** Drops the caller's arrays and batches, and much memory. */
+  void clear() {
+    q = null;
+    p = null;
+    call = GradientCall.NONE;
+    sumsQ = sumsQ.length > MOST_KEPT ? NONE : sumsQ;
+    sumsP = sumsP.length > MOST_KEPT ? NONE : sumsP;
+    weights = weights.length > MOST_KEPT ? NONE : weights;
+  }
+}

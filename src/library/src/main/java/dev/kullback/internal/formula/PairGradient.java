@@ -1,0 +1,147 @@
+package dev.kullback.internal.formula;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Variance;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The partial derivatives of a divergence by the parameters of one dimension of a pair of diagonal Gaussians, by forms in which nothing
+ * cancels however near the two are. With {@code d = μq − μp}, {@code x = vq/vp − 1}, {@code z = vp/vq − 1}, {@code y = d/σp} and {@code w =
+ * d/σq}, they are
+ *
+ * <pre>
+ * KL         ∂μq = y/σp = −∂μp,          2vq ∂vq = x,             2vp ∂vp = −(x + y²)
+ * Jeffreys   ∂μq = y/σp + w/σq = −∂μp,   2vq ∂vq = x − (z + w²),  2vp ∂vp = z − (x + y²)
+ * W₂²        ½ ∂μq = d = −½ ∂μp,         ½ ∂σq = σq − σp = −½ ∂σp
+ * </pre>
+ *
+ * <p>Each of x, z, y², w² and d is within some roundings, and so is a derivative, of the sum of its parts' magnitudes. One that overflows is
+ * ±{@link Double#MAX_VALUE}, so that sums of derivatives are never NaN. This class is for one thread.
+ */
+public final class PairGradient {
+  /** A divergence that has a gradient. */
+  public enum Term {
+    KL,
+    JEFFREYS,
+    WASSERSTEIN_2;
+
+    /** Returns the term of a formula, or null if it has none. */
+    public static @Nullable Term of(Formula formula) {
+      if (formula instanceof Kl && !formula.isReverse()) {
+        return KL;
+      }
+      return formula instanceof Jeffreys
+          ? JEFFREYS
+          : formula instanceof Wasserstein2 w && w.lastStep() == Formula.LastStep.NONE
+              ? WASSERSTEIN_2
+              : null;
+    }
+
+    /** Whether the derivatives by scales are ½ ∂σ, and not 2v ∂v; those by means are ½ ∂μ then. */
+    public boolean isByStd() {
+      return this == WASSERSTEIN_2;
+    }
+
+    /** Returns the derivative by a mean, of what {@link #meanQ} gives. */
+    public double byMean(double sum) {
+      return isByStd() ? 2 * sum : sum;
+    }
+
+    /** Returns the derivative by a scale as it was given, of what {@link #scaleQ} or {@link #scaleP} gives, or of a sum of such. */
+    public double byScale(Scale kind, double s, double sum) {
+      if (sum == 0) {
+        return 0; // where σ is 0, too
+      }
+      if (isByStd()) {
+        return switch (kind) {
+          case STD -> 2 * sum;
+          case VARIANCE -> sum / Math.sqrt(s);
+          case LOG_VARIANCE -> sum * kind.std(s);
+          case PRECISION -> -sum / s / Math.sqrt(s);
+        };
+      }
+      return switch (kind) {
+        case STD -> sum / s;
+        case VARIANCE -> 0.5 * sum / s;
+        case LOG_VARIANCE -> 0.5 * sum;
+        case PRECISION -> -0.5 * sum / s;
+      };
+    }
+  }
+
+  private final Term term;
+  private final ScaleRatio scales = new ScaleRatio();
+  private final Variance first = new Variance();
+  private final Variance second = new Variance();
+
+  private double meanQ;
+  private double scaleQ;
+  private double scaleP;
+
+  public PairGradient(Term term) {
+    this.term = term;
+  }
+
+  public Term term() {
+    return term;
+  }
+
+  /** Computes the derivatives for q's element a and p's element b. */
+  public void set(DiagonalBatch q, int a, DiagonalBatch p, int b) {
+    set(q.kind(), q.mean(a), q.scale(a), p.kind(), p.mean(b), p.scale(b));
+  }
+
+  /** Computes the derivatives for q's element a and the standard normal distribution. */
+  public void setStandard(DiagonalBatch q, int a) {
+    set(q.kind(), q.mean(a), q.scale(a), q.kind(), 0, q.kind().unit());
+  }
+
+  private void set(Scale kindQ, double mq, double sq, Scale kindP, double mp, double sp) {
+    if (term == Term.WASSERSTEIN_2) {
+      scales.compare(kindQ, sq, kindP, sp);
+      double difference = scales.stdDifference();
+      meanQ = held(mq - mp);
+      scaleQ = held(scales.isGreaterQ ? difference : -difference);
+      scaleP = -scaleQ;
+      return;
+    }
+    boolean isMixed = kindQ != kindP;
+    if (isMixed) {
+      first.set(kindQ, sq);
+      second.set(kindP, sp);
+    }
+    double x = isMixed ? Variance.excess(first, second) : kindQ.excess(sq, sp);
+    double y = kindP.standardize(mq, mp, sp);
+    meanQ = held(kindP.standardize(y, sp));
+    scaleQ = held(x);
+    scaleP = -held(x + y * y);
+    if (term == Term.JEFFREYS) {
+      double z = isMixed ? Variance.excess(second, first) : kindQ.excess(sp, sq);
+      double w = kindQ.standardize(mq, mp, sq);
+      meanQ = held(meanQ + held(kindQ.standardize(w, sq)));
+      scaleQ = held(scaleQ - held(z + w * w));
+      scaleP = held(scaleP + held(z));
+    }
+  }
+
+  /** Returns a number, or the greatest of its sign if it is infinite. */
+  public static double held(double x) {
+    return Math.clamp(x, -Double.MAX_VALUE, Double.MAX_VALUE);
+  }
+
+  /** ∂μq or ½ ∂μq, and −1 times that of p. */
+  public double meanQ() {
+    return meanQ;
+  }
+
+  /** 2vq ∂vq or ½ ∂σq. */
+  public double scaleQ() {
+    return scaleQ;
+  }
+
+  /** 2vp ∂vp or ½ ∂σp. */
+  public double scaleP() {
+    return scaleP;
+  }
+}

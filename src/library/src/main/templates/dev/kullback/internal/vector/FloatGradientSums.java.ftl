@@ -1,0 +1,196 @@
+<#include "Lanes.ftl">
+<#--
+  Sums of derivatives over the pairs of a block of at most SIDE x SIDE, in float; the build derives those in double. Lanes are dimensions: a panel
+  has, for each Gaussian, the FIELDS fields of W dimensions, those of GradientForm. Four rows at a time stay in registers while the columns that
+  have a cotangent for one of them pass, whose own sums are in the L1 cache.
+-->
+<#assign R = 4>
+<#-- The difference of the second fields: of v or σ in two parts, or of v or σ by their logarithms, the third fields. -->
+<#macro difference r isOfLogs>
+<#if isOfLogs>
+        e = ${sub("l${r}", "cl")};
+        t = ${fma("e", fma("e", fma("e", fma("e", broadcast("SERIES_5"), broadcast("SERIES_4")), broadcast("SERIES_3")), broadcast("0.5f")), broadcast("1"))};
+        t = ${mul("t", mul("e", "ch"))};
+<#if asVectors>
+        e = h${r}.sub(ch).blend(t, e.abs().compare(VectorOperators.LT, NEAR));
+<#else>
+        e = Math.abs(e) < NEAR ? t : h${r} - ch;
+</#if>
+<#else>
+        e = ${add(sub("h${r}", "ch"), sub("l${r}", "cl"))};
+</#if>
+</#macro>
+<#macro kl r>
+        t = ${mul("g", "cr")};
+        a${r} = ${fma("t", "d", "a${r}")};
+        b${r} = ${fma("t", "e", "b${r}")};
+        t = ${fma("d", "d", "e")};
+        a = ${fma("g", "d", "a")};
+        b = ${fma("g", "t", "b")};
+</#macro>
+<#macro jeffreys r>
+        s = ${add("r${r}", "cr")};
+        e = ${mul("e", "s")};
+        t = ${mul("d", "s")};
+        d = ${mul("d", "d")};
+        a${r} = ${fma("g", "t", "a${r}")};
+        a = ${fma("g", "t", "a")};
+        b${r} = ${fma("g", sub("e", mul("d", "r${r}")), "b${r}")};
+        b = ${fma("g", add("e", mul("d", "cr")), "b")};
+</#macro>
+<#macro wasserstein2 r>
+        a${r} = ${fma("g", "d", "a${r}")};
+        b${r} = ${fma("g", "e", "b${r}")};
+        a = ${fma("g", "d", "a")};
+        b = ${fma("g", "e", "b")};
+</#macro>
+<#macro rows name term isOfLogs>
+
+  private static void ${name}(
+      float[] q,
+<#list 0..<R as r>
+      int q${r},
+</#list>
+      float[] p,
+      int p0,
+      float[] weights,
+      int w,
+      int[] list,
+      int from,
+      int end,
+      float[] sumsQ,
+      int atQ,
+      float[] sumsP,
+      int lane) {
+<#list 0..<R as r>
+    ${vector} m${r} = ${load("q", "q${r}")};
+    ${vector} h${r} = ${load("q", "q${r} + W")};
+    ${vector} l${r} = ${load("q", "q${r} + 2 * W")};
+<#if term == "jeffreys">
+    ${vector} r${r} = ${load("q", "q${r} + 3 * W")};
+</#if>
+    ${vector} a${r} = ${zero()};
+    ${vector} b${r} = ${zero()};
+</#list>
+    for (int k = from; k < end; k++) {
+      int j = list[k];
+      int c = p0 + j * (FIELDS * W);
+      int to = j * (2 * W) + lane;
+      ${vector} cm = ${load("p", "c")};
+      ${vector} ch = ${load("p", "c + W")};
+      ${vector} cl = ${load("p", "c + 2 * W")};
+<#if term != "wasserstein2">
+      ${vector} cr = ${load("p", "c + 3 * W")};
+</#if>
+      ${vector} a = ${load("sumsP", "to")};
+      ${vector} b = ${load("sumsP", "to + W")};
+      ${vector} d, e, g<#if term != "wasserstein2" || isOfLogs>, t</#if><#if term == "jeffreys">, s</#if>;
+<#list 0..<R as r>
+      {
+        g = ${broadcast("weights[w + ${r} * SIDE + j]")};
+        d = ${sub("m${r}", "cm")};
+<@difference r isOfLogs/>
+<#if term == "kl"><@kl r/><#elseif term == "jeffreys"><@jeffreys r/><#else><@wasserstein2 r/></#if>
+      }
+</#list>
+      ${store("a", "sumsP", "to")};
+      ${store("b", "sumsP", "to + W")};
+    }
+<#list 0..<R as r>
+    ${store("a${r}", "sumsQ", "atQ + ${r} * (2 * W)")};
+    ${store("b${r}", "sumsQ", "atQ + ${r} * (2 * W) + W")};
+</#list>
+  }
+</#macro>
+<#assign loops = [
+  {"constant": "KL", "term": "kl"},
+  {"constant": "JEFFREYS", "term": "jeffreys"},
+  {"constant": "WASSERSTEIN_2", "term": "wasserstein2"}
+]>
+<#macro emitSums>
+package dev.kullback.internal.vector;
+
+import dev.kullback.internal.formula.PairGradient.Term;
+import java.util.Arrays;
+<@imports>
+import jdk.incubator.vector.VectorOperators;
+</@imports>
+
+<#if asVectors>
+/** Sums of derivatives over the pairs of a block, in the layout of {@link FloatGradientForm}. */
+<#else>
+/** {@link FloatGradientSums} without vectors: the same text, so the same bits. */
+</#if>
+final class ${class} {
+<@species/>
+  private static final int W = FloatGradientForm.W;
+  private static final int FIELDS = FloatGradientForm.FIELDS;
+  private static final int SIDE = GradientKernel.SIDE;
+
+  /** Difference of logarithms from which on that of the numbers loses few enough digits, and below which the series has them all. */
+  private static final float NEAR = Float.SIZE == 32 ? 0x1p-4f : 0x1p-9f;
+
+  private static final float SERIES_3 = 1f / 6;
+  private static final float SERIES_4 = 1f / 24;
+  private static final float SERIES_5 = 1f / 120;
+
+  private ${class}() {}
+
+  /**
+   * Sums up the derivatives of W dimensions of a block, each times its cotangent.
+   *
+   * @param q panels of the rows, whose fields of these dimensions begin at {@code q0}
+   * @param rows number of rows
+   * @param p panels of the columns, likewise
+   * @param weights the cotangents, SIDE a row, 0 in rows up to the next multiple of four
+   * @param list columns that have a cotangent, SIDE for each four rows
+   * @param ends the end of each four rows' part of the list
+   * @param sumsQ receives two sums for each dimension of each row, SIDE rows: by the mean and by the scale
+   * @param sumsP receives those of each column, without the factor that depends on the column alone
+   */
+  static void block(
+      Term term,
+      boolean areOfLogs,
+      float[] q,
+      int q0,
+      int rows,
+      float[] p,
+      int p0,
+      int columns,
+      float[] weights,
+      int[] list,
+      int[] ends,
+      float[] sumsQ,
+      float[] sumsP) {
+    Arrays.fill(sumsP, 0, columns * (2 * W), 0);
+    for (int lane = 0; lane < W; lane += V) {
+      for (int i = 0; i < rows; i += ${R}) {
+        int first = q0 + i * (FIELDS * W) + lane;
+        int last = q0 + (rows - 1) * (FIELDS * W) + lane;
+        int from = i / ${R} * SIDE;
+        int end = ends[i / ${R}];
+<#list 1..<R as r>
+        int q${r} = Math.min(first + ${r} * (FIELDS * W), last);
+</#list>
+        int at = i * (2 * W) + lane;
+        switch (term) {
+<#list loops as loop>
+          case ${loop.constant} -> {
+            if (areOfLogs) {
+              ${loop.term}OfLogs(q, first, q1, q2, q3, p, p0 + lane, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, lane);
+            } else {
+              ${loop.term}(q, first, q1, q2, q3, p, p0 + lane, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, lane);
+            }
+          }
+</#list>
+        }
+      }
+    }
+  }
+<#list loops as loop>
+<@rows loop.term loop.term false/>
+<@rows loop.term + "OfLogs" loop.term true/>
+</#list>
+}
+</#macro>
+<@twins "FloatGradientSums" "FloatScalarGradientSums" "Float"><@emitSums/></@twins>
