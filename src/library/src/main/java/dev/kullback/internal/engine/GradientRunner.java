@@ -24,6 +24,7 @@ final class GradientRunner {
   private static final int PARTS = 16;
 
   private static final int SIDE = GradientKernel.SIDE;
+  private static final int W = GradientKernel.W;
 
   /** Weights of a band of rows, 8 MiB. */
   private static final int MOST_WEIGHTS = 1 << 20;
@@ -52,7 +53,7 @@ final class GradientRunner {
   private KernelTable row = KernelTable.SCALAR;
   private Operands<?> operands = new Operands<>();
 
-  /** Sums of derivatives, row-major [N, 2, D] and [M, 2, D]. */
+  /** Sums of derivatives, in the places that {@link GradientKernel#at} tells. */
   private double[] sumsQ = NONE;
 
   private double[] sumsP = NONE;
@@ -96,8 +97,8 @@ final class GradientRunner {
     this.p = p;
     int n = q.size();
     int m = p.size();
-    sumsQ = zeros(sumsQ, 2 * n * q.dimension());
-    sumsP = zeros(sumsP, 2 * m * q.dimension());
+    sumsQ = zeros(sumsQ, GradientKernel.sums(q));
+    sumsP = zeros(sumsP, GradientKernel.sums(p));
     int band = n;
     if (call.isSoftmax()) {
       row = lead.kernels.choose(q, p);
@@ -253,18 +254,19 @@ final class GradientRunner {
       w.pass(Checkpoint.ofPlain(16L * d));
       for (int h = 0; h < d; h++) {
         int at = i * d + h;
-        int sums = 2 * i * d + h;
+        int ofQ = GradientKernel.at(q, i, h);
+        int ofP = GradientKernel.at(p, i, h);
         if (q == p) {
-          double mean = difference(sumsQ[sums], sumsP[sums]);
-          double scale = difference(sumsQ[sums + d], sumsP[sums + d]);
+          double mean = difference(sumsQ[ofQ], sumsP[ofP]);
+          double scale = difference(sumsQ[ofQ + W], sumsP[ofP + W]);
           put(true, q, term, at, mean, scale);
           continue;
         }
         if (i < q.size()) {
-          put(true, q, term, at, sumsQ[sums], sumsQ[sums + d]);
+          put(true, q, term, at, sumsQ[ofQ], sumsQ[ofQ + W]);
         }
         if (i < p.size()) {
-          put(false, p, term, at, 0 - sumsP[sums], 0 - sumsP[sums + d]);
+          put(false, p, term, at, 0 - sumsP[ofP], 0 - sumsP[ofP + W]);
         }
       }
     }

@@ -7,7 +7,7 @@ import java.util.Arrays;
 
 /** A block of {@link GradientKernel} in float, its working memory and what it adds to the sums of all. */
 final class FloatGradientBlock {
-  private static final int W = FloatGradientForm.W;
+  private static final int W = GradientKernel.W;
   private static final int SIDE = GradientKernel.SIDE;
 
   /** Rows that go through the columns together. */
@@ -99,23 +99,8 @@ final class FloatGradientBlock {
             rowSums,
             columnSums);
       }
-      int length = Math.min(W, d - h);
-      for (int i = 0; i < rows; i++) {
-        int to = (row0 + i) * 2 * d + h;
-        add(rowSums, i * 2 * W, length, sumsQ, to);
-        add(rowSums, (i * 2 + 1) * W, length, sumsQ, to + d);
-      }
-      for (int j = 0; j < columns; j++) {
-        int to = (column0 + j) * 2 * d + h;
-        if (term == Term.KL) {
-          int precisions = p0 + (j * FloatGradientForm.FIELDS + 3) * W;
-          addProducts(columnSums, j * 2 * W, panelsP, precisions, length, sumsP, to);
-          addProducts(columnSums, (j * 2 + 1) * W, panelsP, precisions, length, sumsP, to + d);
-        } else {
-          add(columnSums, j * 2 * W, length, sumsP, to);
-          add(columnSums, (j * 2 + 1) * W, length, sumsP, to + d);
-        }
-      }
+      add(rowSums, rows * 2 * W, sumsQ, (h / W * q.size() + row0) * 2 * W);
+      add(columnSums, columns * 2 * W, sumsP, (h / W * p.size() + column0) * 2 * W);
     }
   }
 
@@ -141,17 +126,9 @@ final class FloatGradientBlock {
     return any;
   }
 
-  private static void add(float[] from, int at, int length, double[] to, int first) {
+  private static void add(float[] from, int length, double[] to, int first) {
     for (int k = 0; k < length; k++) {
-      to[first + k] += from[at + k];
-    }
-  }
-
-  @SuppressWarnings("cast") // of the twin in double
-  private static void addProducts(
-      float[] from, int at, float[] factors, int factor, int length, double[] to, int first) {
-    for (int k = 0; k < length; k++) {
-      to[first + k] += (double) from[at + k] * factors[factor + k];
+      to[first + k] += from[k];
     }
   }
 }

@@ -9,16 +9,15 @@ import dev.kullback.internal.work.Checkpoint;
 import java.util.BitSet;
 
 /**
- * A batch in panels of {@link #W} dimensions of all Gaussians, for sums of derivatives. The fields of a dimension are the mean, v in two parts
+ * A batch in panels of {@link GradientKernel#W} dimensions of all Gaussians, for sums of derivatives. The fields of a dimension are the mean, v in two parts
  * whose differences lose no digits, and 1/v. Of the Wasserstein distance, σ is in the place of v; for two batches of log-variances, whose
  * parts could not tell those near 0 apart, the second part is {@code ln v} or {@code ln σ}. A Gaussian that is beyond, and what fills up a
  * panel, are standard normal.
  */
 final class FloatGradientForm {
-  /** Dimensions of a panel, a vector of 512 bits; narrower vectors go through it in steps. */
-  static final int W = 512 / Float.SIZE;
-
   static final int FIELDS = 4;
+
+  private static final int W = GradientKernel.W;
 
   /**
    * Variances up to which, and down to whose inverse, products of a term stay in range, with cotangents up to {@link #MOST_WEIGHT}: {@code g

@@ -22,6 +22,9 @@ public final class GradientKernel {
   /** Most rows and columns of a block. */
   public static final int SIDE = 64;
 
+  /** Dimensions of a panel: floats of the widest vectors, and twice as many doubles; narrower ones go through it in steps. */
+  public static final int W = 16;
+
   /** Elements of plain code that take as long as a dimension of a pair. */
   private static final int PAIR_TERMS = 16;
 
@@ -38,8 +41,8 @@ public final class GradientKernel {
   }
 
   /**
-   * Adds the sums of rows [row0, row1) and columns [column0, column1), at most {@link #SIDE} each: to {@code sumsQ}, row-major [N, 2, D], those
-   * of {@link PairGradient#meanQ} and {@link PairGradient#scaleQ}, and to {@code sumsP}, [M, 2, D], the negated ones of p. It changes {@link
+   * Adds the sums of rows [row0, row1) and columns [column0, column1), at most {@link #SIDE} each: to {@code sumsQ} those of
+   * {@link PairGradient#meanQ} and {@link PairGradient#scaleQ}, and to {@code sumsP} the negated ones of p, in the places that {@link #at} tells. It changes {@link
    * #weights}.
    *
    * @param wide whether double's accuracy is asked for
@@ -102,6 +105,16 @@ public final class GradientKernel {
         worker);
   }
 
+  /** Returns the place of the sum by Gaussian i's mean in dimension h; that by its scale is {@link #W} behind. */
+  public static int at(DiagonalBatch g, int i, int h) {
+    return (h / W * g.size() + i) * 2 * W + h % W;
+  }
+
+  /** Returns the length of an array of sums. */
+  public static int sums(DiagonalBatch g) {
+    return Math.multiplyExact(Math.ceilDiv(g.dimension(), W) * 2 * W, g.size());
+  }
+
   /** Adds the derivatives of one pair. */
   private static void add(
       PairGradient pair,
@@ -115,10 +128,12 @@ public final class GradientKernel {
     int d = q.dimension();
     for (int h = 0; h < d; h++) {
       pair.set(q, i * d + h, p, j * d + h);
-      add(weight * pair.meanQ(), sumsQ, 2 * i * d + h);
-      add(weight * pair.scaleQ(), sumsQ, (2 * i + 1) * d + h);
-      add(weight * pair.meanQ(), sumsP, 2 * j * d + h);
-      add(-weight * pair.scaleP(), sumsP, (2 * j + 1) * d + h);
+      int toQ = at(q, i, h);
+      int toP = at(p, j, h);
+      add(weight * pair.meanQ(), sumsQ, toQ);
+      add(weight * pair.scaleQ(), sumsQ, toQ + W);
+      add(weight * pair.meanQ(), sumsP, toP);
+      add(-weight * pair.scaleP(), sumsP, toP + W);
     }
   }
 

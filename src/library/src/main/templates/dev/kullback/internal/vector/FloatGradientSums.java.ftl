@@ -123,7 +123,7 @@ import jdk.incubator.vector.VectorOperators;
 </#if>
 final class ${class} {
 <@species/>
-  private static final int W = FloatGradientForm.W;
+  private static final int W = GradientKernel.W;
   private static final int FIELDS = FloatGradientForm.FIELDS;
   private static final int SIDE = GradientKernel.SIDE;
 
@@ -146,7 +146,7 @@ final class ${class} {
    * @param list columns that have a cotangent, SIDE for each four rows
    * @param ends the end of each four rows' part of the list
    * @param sumsQ receives two sums for each dimension of each row, SIDE rows: by the mean and by the scale
-   * @param sumsP receives those of each column, without the factor that depends on the column alone
+   * @param sumsP receives those of each column, negated
    */
   static void block(
       Term term,
@@ -177,13 +177,19 @@ final class ${class} {
 <#list loops as loop>
           case ${loop.constant} -> {
             if (areOfLogs) {
-              ${loop.term}OfLogs(q, first, q1, q2, q3, p, p0 + lane, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, lane);
+              ${loop.term}OfLogs(q, first, <#list 1..<R as r>q${r}, </#list>p, p0 + lane, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, lane);
             } else {
-              ${loop.term}(q, first, q1, q2, q3, p, p0 + lane, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, lane);
+              ${loop.term}(q, first, <#list 1..<R as r>q${r}, </#list>p, p0 + lane, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, lane);
             }
           }
 </#list>
         }
+      }
+      for (int j = 0; j < columns && term == Term.KL; j++) {
+        ${vector} r = ${load("p", "p0 + (j * FIELDS + 3) * W + lane")};
+        int at = j * (2 * W) + lane;
+        ${store(mul(load("sumsP", "at"), "r"), "sumsP", "at")};
+        ${store(mul(load("sumsP", "at + W"), "r"), "sumsP", "at + W")};
       }
     }
   }

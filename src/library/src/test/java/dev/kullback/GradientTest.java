@@ -1,0 +1,447 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.DivergenceOracle;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.GradientOracle;
+import dev.kullback.testing.Regime;
+import dev.kullback.testing.Share;
+import dev.kullback.testing.WarmCalls;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.assertj.core.data.Offset;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Gradients against derivatives in 77 digits, whose error is relative to the sum of the magnitudes of their terms. */
+@Tag("vector")
+class GradientTest {
+  private static final List<Divergence> DIVERGENCES =
+      List.of(Divergence.KL, Divergence.JEFFREYS, Divergence.SQUARED_WASSERSTEIN_2);
+
+  private static final String[] NAMES = {"q's mean", "q's scale", "p's mean", "p's scale"};
+
+  /** Numbers below which products underflow on the way, in batches of float and of double. */
+  private static final double LEAST32 = 1e-30;
+
+  private static final double LEAST64 = 1e-290;
+
+  /** The gradients of a call. */
+  private record Arrays4(double[] qMean, double[] qScale, double[] pMean, double[] pScale) {
+    static Arrays4 of(Batch q, Batch p) {
+      return new Arrays4(nan(q), nan(q), nan(p), nan(p));
+    }
+
+    private static double[] nan(Batch batch) {
+      double[] array = new double[batch.mean().length + 1];
+      Arrays.fill(array, Double.NaN);
+      return array;
+    }
+
+    KlGradient of(KlEngine engine) {
+      return engine.gradient().q(qMean, qScale).p(pMean, pScale);
+    }
+
+    double[][] all() {
+      return new double[][] {qMean, qScale, pMean, pScale};
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void regimes(Backend backend) {
+    regimes(backend, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void otherRegimes(Backend backend) {
+    regimes(backend, Share.OTHERS);
+  }
+
+  private static void regimes(Backend backend, Share share) {
+    int number = 0;
+    for (Divergence divergence : DIVERGENCES) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).backend(backend).build()) {
+        for (Regime regime : Regime.values()) {
+          for (Regime.Pair kinds : regime.kindPairs()) {
+            for (boolean isDouble : new boolean[] {false, true}) {
+              if (regime.appliesTo(isDouble) && share.has(number++)) {
+                Regime.Case drawn = regime.draw(kinds, isDouble, 5, 6, 3);
+                String what = divergence.name() + " " + regime + " " + kinds + " " + isDouble;
+                checkAll(engine, what, drawn.q(), drawn.p());
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static void checkAll(KlEngine engine, String what, Batch q, Batch p) {
+    DiagonalGaussians a = q.gaussians();
+    DiagonalGaussians b = p.gaussians();
+    int n = q.size();
+    int m = p.size();
+    Random random = new Random(7);
+    double[] g = random.doubles((long) n * m, -1, 1).toArray();
+    g[1] = 0;
+    Arrays4 out = Arrays4.of(q, p);
+    out.of(engine).pairwise(a, b, g);
+    check(what, engine.divergence(), q, p, g, out);
+
+    double[] rows = random.doubles(n, -1, 1).toArray();
+    double[] ofRows = new double[n * m];
+    double[] diagonal = new double[n * n];
+    for (int i = 0; i < n; i++) {
+      Arrays.fill(ofRows, i * m, (i + 1) * m, rows[i]);
+      diagonal[i * n + i] = rows[i];
+    }
+    out.of(engine).rowSum(a, b, rows);
+    check(what + ", rowSum", engine.divergence(), q, p, ofRows, out);
+
+    Batch first = p.rows(0, n);
+    Arrays4 pairs = Arrays4.of(q, first);
+    pairs.of(engine).aligned(a, first.gaussians(), rows);
+    check(what + ", aligned", engine.divergence(), q, first, diagonal, pairs);
+
+    double unit = q.kind() == Batch.Kind.LOG_VARIANCE ? 0 : 1;
+    double[] units = new double[q.mean().length];
+    Arrays.fill(units, unit);
+    Batch normal =
+        new Batch(q.kind(), q.isDouble(), new double[units.length], units, q.dimension());
+    Arrays4 standard = Arrays4.of(q, normal);
+    engine.gradient().q(standard.qMean, standard.qScale).toStandardNormal(a, rows);
+    check(what + ", standard", engine.divergence(), q, normal, diagonal, standard, 2);
+  }
+
+  private static void check(
+      String what, Divergence divergence, Batch q, Batch p, double[] g, Arrays4 out) {
+    check(what, divergence, q, p, g, out, 4);
+  }
+
+  private static void check(
+      String what, Divergence divergence, Batch q, Batch p, double[] g, Arrays4 out, int parts) {
+    GradientOracle expected = GradientOracle.of(divergence, q, p, g);
+    boolean wide = q.isDouble() || p.isDouble();
+    for (int k = 0; k < parts; k++) {
+      double[] actual = out.all()[k];
+      for (int at = 0; at < expected.values[k].length; at++) {
+        double most =
+            (wide ? 1e-12 : 1e-5) * expected.magnitudes[k][at] + (wide ? LEAST64 : LEAST32);
+        if (expected.magnitudes[k][at] > 1e295) {
+          assertThat(actual[at]).as("%s, %s [%d]", what, NAMES[k], at).isNotNaN();
+        } else if (!(Math.abs(actual[at] - expected.values[k][at]) <= most)) {
+          assertThat(actual[at])
+              .as(
+                  "%s, %s [%d], error %s of the terms",
+                  what,
+                  NAMES[k],
+                  at,
+                  Math.abs(actual[at] - expected.values[k][at]) / expected.magnitudes[k][at])
+              .isEqualTo(expected.values[k][at]);
+        }
+      }
+      assertThat(actual[actual.length - 1]).as("what is behind").isNaN();
+    }
+  }
+
+  /** Tails of all lanes and blocks, of few rows and columns and of more than a block's. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void shapes(Backend backend) {
+    int[][] shapes = {
+      {1, 1, 1},
+      {1, 70, 2},
+      {67, 1, 3},
+      {3, 5, 17},
+      {4, 9, 16},
+      {9, 4, 33},
+      {70, 130, 2},
+      {20, 3, 5}
+    };
+    for (Divergence divergence : DIVERGENCES) {
+      try (KlEngine engine =
+          KlEngine.builder().divergence(divergence).backend(backend).threads(2).build()) {
+        for (int[] shape : shapes) {
+          for (int kind = divergence.equals(Divergence.KL) ? 0 : 5; kind < 8; kind++) {
+            boolean isDouble = kind % 2 == 0;
+            Batch.Kind of = Batch.Kind.values()[kind % 4];
+            Regime.Case drawn =
+                Regime.VAE.draw(new Regime.Pair(of, of), isDouble, shape[0], shape[1], shape[2]);
+            Batch q = drawn.q();
+            Batch p = drawn.p();
+            double[] g = new Random(3).doubles((long) q.size() * p.size(), 0, 1).toArray();
+            Arrays4 out = Arrays4.of(q, p);
+            out.of(engine).pairwise(q.gaussians(), p.gaussians(), g);
+            String what = divergence.name() + Arrays.toString(shape) + of + isDouble;
+            check(what, divergence, q, p, g, out);
+          }
+        }
+      }
+    }
+  }
+
+  /** Cotangents so large or small that float or double kernels do not take them. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void cotangentsOfAllSizes(Backend backend) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      Regime.Case drawn = Regime.VAE.draw(isDouble, 6, 7, 3);
+      Batch q = drawn.q();
+      Batch p = drawn.p();
+      double[] sizes = {1, 0, 1e-20, 1e20, -1e25, 1e-40, 1e100, -1e-200};
+      double[] g = new double[q.size() * p.size()];
+      for (int k = 0; k < g.length; k++) {
+        g[k] = sizes[k * 5 % 8];
+      }
+      Arrays4 out = Arrays4.of(q, p);
+      try (KlEngine engine = Engines.on(backend)) {
+        out.of(engine).pairwise(q.gaussians(), p.gaussians(), g);
+        check("large", Divergence.KL, q, p, g, out);
+        double[] alike = new double[g.length];
+        for (double size : new double[] {1e-35, 1e-25, 1e-15, 1e15, 1e60, 1e200}) {
+          Arrays.fill(alike, size);
+          out.of(engine).pairwise(q.gaussians(), p.gaussians(), alike);
+          check("all " + size, Divergence.KL, q, p, alike, out);
+        }
+      }
+    }
+  }
+
+  /** The weights are those of the exact divergences; the error is that of the derivatives, and what a weight's exponent loses. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void logSumExp(Backend backend) {
+    for (Divergence divergence : DIVERGENCES) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).backend(backend).build()) {
+        for (Regime regime :
+            new Regime[] {Regime.VAE, Regime.COLLAPSED, Regime.OFFSET_1E3, Regime.NEAR_1E_4}) {
+          for (boolean isDouble : new boolean[] {false, true}) {
+            for (int[] shape : new int[][] {{7, 5, 3}, {40, 9, 2}, {5, 70, 3}}) {
+              Regime.Case drawn = regime.draw(isDouble, shape[0], shape[1], shape[2]);
+              checkLogSumExp(
+                  engine, divergence.name() + " " + regime + isDouble, drawn.q(), drawn.p());
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static void checkLogSumExp(KlEngine engine, String what, Batch q, Batch p) {
+    int n = q.size();
+    int m = p.size();
+    Random random = new Random(5);
+    double[] rows = random.doubles(n, -1, 1).toArray();
+    double[] logWeights = random.doubles(m, -3, 0).toArray();
+    logWeights[m / 2] = Double.NEGATIVE_INFINITY;
+    double[] exact = DivergenceOracle.pairwise(engine.divergence(), q, p);
+    for (double[] w : new double[][] {new double[m], logWeights}) {
+      double[] g = new double[n * m];
+      for (int i = 0; i < n; i++) {
+        double most = Double.NEGATIVE_INFINITY;
+        for (int j = 0; j < m; j++) {
+          most = Math.max(most, w[j] - exact[i * m + j]);
+        }
+        double sum = 0;
+        for (int j = 0; j < m; j++) {
+          g[i * m + j] = Math.exp(w[j] - exact[i * m + j] - most);
+          sum += g[i * m + j];
+        }
+        for (int j = 0; j < m; j++) {
+          g[i * m + j] *= -rows[i] / sum;
+        }
+      }
+      Arrays4 out = Arrays4.of(q, p);
+      if (w == logWeights) {
+        out.of(engine).weightedLogSumExp(q.gaussians(), p.gaussians(), w, rows);
+      } else {
+        out.of(engine).logSumExp(q.gaussians(), p.gaussians(), rows);
+      }
+      // an exponent of 1e4 loses some 1e-12 of its term in double
+      checkLoosely(what + ", logSumExp", engine.divergence(), q, p, g, out);
+    }
+  }
+
+  private static void checkLoosely(
+      String what, Divergence divergence, Batch q, Batch p, double[] g, Arrays4 out) {
+    GradientOracle expected = GradientOracle.of(divergence, q, p, g);
+    boolean wide = q.isDouble();
+    double least = wide ? LEAST64 : 1e-18; // columns with 1e-24 of a weight are left out
+    for (int k = 0; k < 4; k++) {
+      for (int at = 0; at < expected.values[k].length; at++) {
+        double error = Math.abs(out.all()[k][at] - expected.values[k][at]);
+        assertThat(error)
+            .as("%s, %s [%d]: %s", what, NAMES[k], at, expected.values[k][at])
+            .isLessThanOrEqualTo((wide ? 1e-11 : 1e-5) * expected.magnitudes[k][at] + least);
+      }
+    }
+  }
+
+  /** A gradient of equal Gaussians is exactly 0, and that of q and itself the sum of both. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void equalGaussiansAndOneBatch(Backend backend) {
+    for (Divergence divergence : DIVERGENCES) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Batch q = Regime.VAE.draw(isDouble, 9, 3, 5).q();
+        double[] g = new Random(1).doubles(81, -1, 1).toArray();
+        try (KlEngine engine = KlEngine.builder().divergence(divergence).backend(backend).build()) {
+          Arrays4 apart = Arrays4.of(q, q);
+          apart.of(engine).pairwise(q.gaussians(), q.gaussians(), g);
+          Arrays4 sum = Arrays4.of(q, q);
+          DiagonalGaussians same = q.gaussians();
+          engine.gradient().q(sum.qMean, sum.qScale).pairwise(same, same, g);
+          for (int k = 0; k < q.mean().length; k++) {
+            assertThat(sum.qMean[k]).isEqualTo(apart.qMean[k] + apart.pMean[k]);
+            assertThat(sum.qScale[k])
+                .isCloseTo(
+                    apart.qScale[k] + apart.pScale[k],
+                    Offset.offset(1e-14 * (Math.abs(apart.qScale[k]) + Math.abs(apart.pScale[k]))));
+          }
+          Batch one = q.rows(new int[] {2, 2, 2});
+          Arrays4 zero = Arrays4.of(one, one);
+          zero.of(engine).rowSum(one.gaussians(), one.gaussians(), new double[] {1, -2, 3});
+          for (double[] part : zero.all()) {
+            assertThat(Arrays.copyOf(part, 15)).containsOnly(0);
+          }
+        }
+      }
+    }
+  }
+
+  /** Bits do not depend on threads or on the backend, nor results of float on the type of the arrays. */
+  @Test
+  void bits() {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      Regime.Case drawn = Regime.VAE.draw(isDouble, 150, 90, 20);
+      DiagonalGaussians q = drawn.q().gaussians();
+      DiagonalGaussians p = drawn.p().gaussians();
+      double[] g = new Random(1).doubles(150 * 90, -1, 1).toArray();
+      double[] rows = Arrays.copyOf(g, 150);
+      double[][] first = null;
+      for (Backend backend : Engines.backends().toList()) {
+        for (int threads : Engines.threadCounts(backend)) {
+          try (KlEngine engine = Engines.on(backend, threads)) {
+            for (int round = 0; round < 2; round++) {
+              Arrays4 out = Arrays4.of(drawn.q(), drawn.p());
+              out.of(engine).pairwise(q, p, g);
+              Arrays4 sums = Arrays4.of(drawn.q(), drawn.p());
+              sums.of(engine).logSumExp(q, p, rows);
+              double[][] all = {out.qMean, out.qScale, out.pMean, out.pScale};
+              double[][] more = {sums.qMean, sums.qScale, sums.pMean, sums.pScale};
+              double[][] both = {all[0], all[1], all[2], all[3], more[0], more[3]};
+              for (int k = 0; k < both.length; k++) {
+                both[k] = Arrays.copyOf(both[k], both[k].length - 1);
+              }
+              first = first == null ? both : first;
+              assertThat(both).as("%s, %d threads", backend, threads).isDeepEqualTo(first);
+            }
+            float[][] narrow = new float[4][];
+            for (int k = 0; k < 4; k++) {
+              narrow[k] = new float[first[k].length];
+            }
+            engine.gradient().q(narrow[0], narrow[1]).p(narrow[2], narrow[3]).pairwise(q, p, g);
+            for (int k = 0; k < 4; k++) {
+              assertThat(narrow[k]).isEqualTo(Batch.narrowed(first[k]));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /** A clamp passes no gradient where it acts. */
+  @Test
+  void clamps() {
+    for (Batch.Kind kind : Batch.Kind.values()) {
+      double far = kind == Batch.Kind.LOG_VARIANCE ? -40 : kind == Batch.Kind.PRECISION ? 1e20 : 0;
+      DiagonalGaussians q =
+          kind.of(
+              new double[] {1, 2, 3, 4}, new double[] {0.5, far, 0.5, 0.5}, 2, ScalePolicy.CLAMPED);
+      double[] mean = new double[4];
+      double[] scale = new double[4];
+      try (KlEngine engine = KlEngine.builder().build()) {
+        engine.gradient().q(mean, scale).toStandardNormal(q, new double[] {1, 1});
+        assertThat(mean).containsExactly(1, 2, 3, 4);
+        assertThat(scale[1]).isZero();
+        assertThat(new double[] {scale[0], scale[2], scale[3]}).doesNotContain(0);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void warmCallsAllocateNothing(Backend backend) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      Regime.Case drawn = Regime.VAE.draw(isDouble, 21, 35, 19);
+      DiagonalGaussians q = drawn.q().gaussians();
+      DiagonalGaussians p = drawn.p().gaussians();
+      Arrays4 out = Arrays4.of(drawn.q(), drawn.p());
+      double[] g = new double[21 * 35];
+      Arrays.fill(g, 1);
+      try (KlEngine engine = Engines.on(backend)) {
+        KlGradient gradient = out.of(engine);
+        WarmCalls.allocateNothing("pairwise", 50, () -> gradient.pairwise(q, p, g));
+        WarmCalls.allocateNothing("logSumExp", 50, () -> gradient.logSumExp(q, p, g));
+        WarmCalls.allocateNothing("rowSum", 50, () -> gradient.rowSum(q, p, g));
+        WarmCalls.allocateNothing("standard", 50, () -> gradient.toStandardNormal(q, g));
+      }
+    }
+  }
+
+  @Test
+  void errors() {
+    DiagonalGaussians q = DiagonalGaussians.ofStd(new float[4], new float[] {1, 1, 1, 1}, 2);
+    FullGaussians full = FullBatch.random(false, 2, 2, 10, 0, new Random(1)).gaussians();
+    float[] four = new float[4];
+    double[] g = {1, 1, 1, 1};
+    try (KlEngine engine = KlEngine.builder().build()) {
+      KlGradient gradient = engine.gradient().q(four, new float[4]);
+      assertRejected(() -> gradient.pairwise(q, full, g), "p has full covariances");
+      assertRejected(
+          () -> gradient.pairwise(q, q, new double[3]), "cotangent has 3 elements but 4");
+      assertRejected(
+          () -> gradient.pairwise(q, q, new double[] {1, 1, Double.NaN, 1}),
+          "cotangent, row 1, column 0, is NaN; it must be finite");
+      assertRejected(
+          () -> gradient.rowSum(q, q, new double[] {1, Double.POSITIVE_INFINITY}),
+          "cotangent[1] is Infinity; it must be finite");
+      assertRejected(() -> engine.gradient().q(four, four), "same array");
+      assertRejected(
+          () -> engine.gradient().q(new float[3], four).rowSum(q, q, g),
+          "q's gradient has 3 elements but 4");
+      assertRejected(
+          () -> engine.gradient().p(four, new float[4]).rowSum(q, q, g), "q is p, whose gradient");
+      DiagonalGaussians zero =
+          Batch.Kind.STD.of(four, new float[4], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
+      assertRejected(() -> gradient.rowSum(zero, q, g), "q is deterministic (std 0)");
+    }
+    KlEngine closed = KlEngine.builder().build();
+    KlGradient late = closed.gradient();
+    closed.close();
+    assertThatThrownBy(() -> late.rowSum(q, q, g)).isInstanceOf(AlreadyClosedException.class);
+    assertThatThrownBy(closed::gradient).isInstanceOf(AlreadyClosedException.class);
+    try (KlEngine engine = KlEngine.builder().divergence(Divergence.HELLINGER).build()) {
+      assertRejected(
+          engine::gradient,
+          "the engine computes hellinger, which has no gradient here: give an engine of kl, jeffreys or squared-wasserstein-2");
+    }
+  }
+
+  private static void assertRejected(ThrowingCallable call, String message) {
+    assertThatThrownBy(call)
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining(message);
+  }
+}
