@@ -1,5 +1,6 @@
 package dev.kullback.internal.engine;
 
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /** What a caller wants of gradients: cotangents and where results go. Arrays are float or double, one of each pair. */
@@ -107,35 +108,22 @@ public final class GradientCall {
 
   /** Returns the cotangent of a row. */
   double weight(int i) {
-    double weight = element(i);
-    if (!(Math.abs(weight) <= Double.MAX_VALUE)) {
-      throw new IllegalArgumentException(
-          "cotangent[%d] is %s; it must be finite".formatted(i, weight));
-    }
-    return weight;
-  }
-
-  private double element(int at) {
-    return weights64 != null ? weights64[at] : weights32 != null ? weights32[at] : 0;
+    return weights64 != null ? weights64[i] : 0;
   }
 
   /** Copies the cotangents of row i and columns [column, end) to an index and behind it. */
   void readWeights(int i, int columns, int column, int end, double[] to, int at) {
+    int length = end - column;
+    int first = i * columns + column;
     if (!isMatrix) {
-      double weight = weight(i);
-      for (int j = column; j < end; j++) {
-        to[at + j - column] = weight;
+      Arrays.fill(to, at, at + length, weight(i));
+    } else if (weights64 != null) {
+      System.arraycopy(weights64, first, to, at, length);
+    } else if (weights32 != null) {
+      float[] from = weights32;
+      for (int k = 0; k < length; k++) {
+        to[at + k] = from[first + k];
       }
-      return;
-    }
-    int first = i * columns;
-    for (int j = column; j < end; j++) {
-      double weight = element(first + j);
-      if (!(Math.abs(weight) <= Double.MAX_VALUE)) {
-        throw new IllegalArgumentException(
-            "cotangent, row %d, column %d, is %s; it must be finite".formatted(i, j, weight));
-      }
-      to[at + j - column] = weight;
     }
   }
 }

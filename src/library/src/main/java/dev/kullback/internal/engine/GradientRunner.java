@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class GradientRunner {
   /** Blocks across the rows, and the columns, of a small matrix, so that several threads have some of each round. */
-  private static final int PARTS = 16;
+  private static final int PARTS = 4;
 
   private static final int SIDE = GradientKernel.SIDE;
   private static final int W = GradientKernel.W;

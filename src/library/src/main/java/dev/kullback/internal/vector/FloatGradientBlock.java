@@ -9,15 +9,18 @@ import java.util.Arrays;
 final class FloatGradientBlock {
   private static final int W = GradientKernel.W;
   private static final int SIDE = GradientKernel.SIDE;
+  private static final int CHUNK = GradientKernel.CHUNK;
+  private static final int CHUNKS = SIDE / CHUNK;
 
   /** Rows that go through the columns together. */
   private static final int ROWS = 4;
 
   private final float[] weights = new float[SIDE * SIDE];
   private final int[] list = new int[SIDE / ROWS * SIDE];
-  private final int[] ends = new int[SIDE / ROWS];
+  private final int[] ends = new int[SIDE / ROWS * CHUNKS];
   private final float[] rowSums = new float[SIDE * 2 * W];
   private final float[] columnSums = new float[SIDE * 2 * W];
+  private final float[] chunkSums = new float[CHUNK * 2 * W];
 
   /** Takes the cotangents of a block, and returns whether they and its Gaussians are in range. */
   @SuppressWarnings("cast") // of the twin in double
@@ -82,7 +85,8 @@ final class FloatGradientBlock {
             list,
             ends,
             rowSums,
-            columnSums);
+            columnSums,
+            chunkSums);
       } else {
         FloatScalarGradientSums.block(
             term,
@@ -97,7 +101,8 @@ final class FloatGradientBlock {
             list,
             ends,
             rowSums,
-            columnSums);
+            columnSums,
+            chunkSums);
       }
       add(rowSums, rows * 2 * W, sumsQ, (h / W * q.size() + row0) * 2 * W);
       add(columnSums, columns * 2 * W, sumsP, (h / W * p.size() + column0) * 2 * W);
@@ -111,16 +116,15 @@ final class FloatGradientBlock {
     for (int group = 0; group * ROWS < rows; group++) {
       int end = group * SIDE;
       for (int j = 0, w = group * ROWS * SIDE; j < columns; j++, w++) {
-        list[end] = j;
-        end +=
-            weights[w] != 0
-                    || weights[w + SIDE] != 0
-                    || weights[w + 2 * SIDE] != 0
-                    || weights[w + 3 * SIDE] != 0
-                ? 1
-                : 0;
+        list[end] = j; // to be overwritten unless it counts
+        if (weights[w] != 0
+            || weights[w + SIDE] != 0
+            || weights[w + 2 * SIDE] != 0
+            || weights[w + 3 * SIDE] != 0) {
+          end++;
+        }
+        ends[group * CHUNKS + j / CHUNK] = end;
       }
-      ends[group] = end;
       any |= end > group * SIDE;
     }
     return any;

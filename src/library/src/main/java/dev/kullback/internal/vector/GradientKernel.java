@@ -20,7 +20,10 @@ import dev.kullback.internal.work.Worker;
  */
 public final class GradientKernel {
   /** Most rows and columns of a block. */
-  public static final int SIDE = 64;
+  public static final int SIDE = 256;
+
+  /** Rows and columns whose terms are added without another level of sums. */
+  static final int CHUNK = 64;
 
   /** Dimensions of a panel: floats of the widest vectors, and twice as many doubles; narrower ones go through it in steps. */
   public static final int W = 16;
@@ -90,6 +93,7 @@ public final class GradientKernel {
                   && Math.abs(weight) <= DoubleGradientForm.MOST_WEIGHT;
           if (!isHeld && weight != 0) {
             worker.pass(Checkpoint.ofPlain((long) PAIR_TERMS * q.dimension()));
+            checkFinite(weight, row0 + i, column0 + j);
             add(pair, weight, q, row0 + i, p, column0 + j, sumsQ, sumsP);
             weights[i * SIDE + j] = 0;
           }
@@ -103,6 +107,13 @@ public final class GradientKernel {
     doubles.add(
         term, ofLogs, vectors, q, a.panels, row0, rows, p, b.panels, column0, columns, sumsQ, sumsP,
         worker);
+  }
+
+  private static void checkFinite(double weight, int i, int j) {
+    if (!(Math.abs(weight) <= Double.MAX_VALUE)) {
+      throw new IllegalArgumentException(
+          "cotangent, row %d, column %d, is %s; it must be finite".formatted(i, j, weight));
+    }
   }
 
   /** Returns the place of the sum by Gaussian i's mean in dimension h; that by its scale is {@link #W} behind. */

@@ -97,8 +97,8 @@
       ${store("b", "sumsP", "to + W")};
     }
 <#list 0..<R as r>
-    ${store("a${r}", "sumsQ", "atQ + ${r} * (2 * W)")};
-    ${store("b${r}", "sumsQ", "atQ + ${r} * (2 * W) + W")};
+    ${store(add("a${r}", load("sumsQ", "atQ + ${r} * (2 * W)")), "sumsQ", "atQ + ${r} * (2 * W)")};
+    ${store(add("b${r}", load("sumsQ", "atQ + ${r} * (2 * W) + W")), "sumsQ", "atQ + ${r} * (2 * W) + W")};
 </#list>
   }
 </#macro>
@@ -126,6 +126,8 @@ final class ${class} {
   private static final int W = GradientKernel.W;
   private static final int FIELDS = FloatGradientForm.FIELDS;
   private static final int SIDE = GradientKernel.SIDE;
+  private static final int CHUNK = GradientKernel.CHUNK;
+  private static final int CHUNKS = SIDE / CHUNK;
 
   /** Difference of logarithms from which on that of the numbers loses few enough digits, and below which the series has them all. */
   private static final float NEAR = Float.SIZE == 32 ? 0x1p-4f : 0x1p-9f;
@@ -144,9 +146,10 @@ final class ${class} {
    * @param p panels of the columns, likewise
    * @param weights the cotangents, SIDE a row, 0 in rows up to the next multiple of four
    * @param list columns that have a cotangent, SIDE for each four rows
-   * @param ends the end of each four rows' part of the list
+   * @param ends the end of each chunk of columns in the list of each four rows
    * @param sumsQ receives two sums for each dimension of each row, SIDE rows: by the mean and by the scale
    * @param sumsP receives those of each column, negated
+   * @param chunkSums working memory for those of a chunk
    */
   static void block(
       Term term,
@@ -161,36 +164,80 @@ final class ${class} {
       int[] list,
       int[] ends,
       float[] sumsQ,
-      float[] sumsP) {
+      float[] sumsP,
+      float[] chunkSums) {
+    Arrays.fill(sumsQ, 0, Math.ceilDiv(rows, ${R}) * (${R} * 2 * W), 0);
     Arrays.fill(sumsP, 0, columns * (2 * W), 0);
     for (int lane = 0; lane < W; lane += V) {
-      for (int i = 0; i < rows; i += ${R}) {
-        int first = q0 + i * (FIELDS * W) + lane;
-        int last = q0 + (rows - 1) * (FIELDS * W) + lane;
-        int from = i / ${R} * SIDE;
-        int end = ends[i / ${R}];
-<#list 1..<R as r>
-        int q${r} = Math.min(first + ${r} * (FIELDS * W), last);
-</#list>
-        int at = i * (2 * W) + lane;
-        switch (term) {
-<#list loops as loop>
-          case ${loop.constant} -> {
-            if (areOfLogs) {
-              ${loop.term}OfLogs(q, first, <#list 1..<R as r>q${r}, </#list>p, p0 + lane, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, lane);
-            } else {
-              ${loop.term}(q, first, <#list 1..<R as r>q${r}, </#list>p, p0 + lane, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, lane);
-            }
+      for (int part = 0; part * CHUNK < rows; part++) {
+        for (int chunk = 0; chunk * CHUNK < columns; chunk++) {
+          Arrays.fill(chunkSums, 0);
+          int end = Math.min(rows, (part + 1) * CHUNK);
+          for (int i = part * CHUNK; i < end; i += ${R}) {
+            rows(term, areOfLogs, q, q0 + lane, i, rows - 1, p, p0 + lane, chunk, weights, list, ends, sumsQ, chunkSums, lane);
           }
-</#list>
+          addChunk(term, p, p0 + lane, chunk * CHUNK, Math.min(columns, (chunk + 1) * CHUNK), chunkSums, sumsP, lane);
         }
       }
-      for (int j = 0; j < columns && term == Term.KL; j++) {
-        ${vector} r = ${load("p", "p0 + (j * FIELDS + 3) * W + lane")};
-        int at = j * (2 * W) + lane;
-        ${store(mul(load("sumsP", "at"), "r"), "sumsP", "at")};
-        ${store(mul(load("sumsP", "at + W"), "r"), "sumsP", "at + W")};
+    }
+  }
+
+  /** Adds the sums of four rows from i on and of a chunk of the columns. */
+  private static void rows(
+      Term term,
+      boolean areOfLogs,
+      float[] q,
+      int first,
+      int i,
+      int last,
+      float[] p,
+      int p0,
+      int chunk,
+      float[] weights,
+      int[] list,
+      int[] ends,
+      float[] sumsQ,
+      float[] sumsP,
+      int lane) {
+    int group = i / ${R};
+    int from = chunk == 0 ? group * SIDE : ends[group * CHUNKS + chunk - 1];
+    int end = ends[group * CHUNKS + chunk];
+    if (from == end) {
+      return;
+    }
+<#list 0..<R as r>
+    int q${r} = first + Math.min(i + ${r}, last) * (FIELDS * W);
+</#list>
+    int at = i * (2 * W) + lane;
+    int to = lane - chunk * CHUNK * (2 * W);
+    switch (term) {
+<#list loops as loop>
+      case ${loop.constant} -> {
+        if (areOfLogs) {
+          ${loop.term}OfLogs(q, <#list 0..<R as r>q${r}, </#list>p, p0, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, to);
+        } else {
+          ${loop.term}(q, <#list 0..<R as r>q${r}, </#list>p, p0, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, to);
+        }
       }
+</#list>
+    }
+  }
+
+  /** Adds a chunk's sums of columns, times what depends on the column alone. */
+  private static void addChunk(
+      Term term, float[] p, int p0, int from, int end, float[] chunkSums, float[] sumsP, int lane) {
+    for (int j = from; j < end; j++) {
+      int at = (j - from) * (2 * W) + lane;
+      int to = j * (2 * W) + lane;
+      ${vector} a = ${load("chunkSums", "at")};
+      ${vector} b = ${load("chunkSums", "at + W")};
+      if (term == Term.KL) {
+        ${vector} r = ${load("p", "p0 + (j * FIELDS + 3) * W")};
+        a = ${mul("a", "r")};
+        b = ${mul("b", "r")};
+      }
+      ${store(add("a", load("sumsP", "to")), "sumsP", "to")};
+      ${store(add("b", load("sumsP", "to + W")), "sumsP", "to + W")};
     }
   }
 <#list loops as loop>
