@@ -15,6 +15,7 @@ import java.util.concurrent.CancellationException;
 import java.util.function.IntFunction;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -432,6 +433,43 @@ class MixtureReductionTest {
     return new Mix(new double[] {w}, mean, covariance, mix.isFull);
   }
 
+  /** Merges the two of all pairs that cost least, again and again, at the costs that are expected; returns the components that are left. */
+  private static Mix greedy(Mix mix, double[] expected) {
+    int n = mix.size();
+    double[][] costs = new double[n][n];
+    for (int i = 0; i < n; i++) {
+      for (int j = i + 1; j < n; j++) {
+        costs[i][j] = plainCost(mix, i, j);
+      }
+    }
+    Mix left = mix;
+    int[] at = IntStream.range(0, n).toArray();
+    for (double cost : expected) {
+      int best = 0;
+      int with = 1;
+      double least = INFINITY;
+      for (int i = 0; i < n; i++) {
+        for (int j = i + 1; j < n; j++) {
+          if (costs[at[i]][at[j]] < least) {
+            least = costs[at[i]][at[j]];
+            best = i;
+            with = j;
+          }
+        }
+      }
+      assertThat(cost).isCloseTo(least, within(1e-13 + 1e-10 * least));
+      left = without(left, with, best, merged(left, best, with));
+      n--;
+      System.arraycopy(at, with + 1, at, with, n - with);
+      for (int j = 0; j < n; j++) {
+        if (j != best) {
+          costs[at[Math.min(j, best)]][at[Math.max(j, best)]] = plainCost(left, j, best);
+        }
+      }
+    }
+    return left;
+  }
+
   private static Mix without(Mix mix, int j, int i, Mix instead) {
     int d = mix.dimension();
     int length = mix.covariances.length / mix.size();
@@ -466,26 +504,8 @@ class MixtureReductionTest {
     for (int seed = 0; seed < 5; seed++) {
       Mix mix = random(n, d, isFull, spread, new Random(seed));
       MixtureReduction reduced = mix.reduce(3, INFINITY);
-      double[] costs = reduced.costs();
-      assertThat(costs).hasSize(n - 3);
-      Mix left = mix;
-      for (double cost : costs) {
-        int best = 0;
-        int with = 0;
-        double least = INFINITY;
-        for (int i = 0; i < left.size(); i++) {
-          for (int j = i + 1; j < left.size(); j++) {
-            double plain = plainCost(left, i, j);
-            if (plain < least) {
-              least = plain;
-              best = i;
-              with = j;
-            }
-          }
-        }
-        assertThat(cost).isCloseTo(least, within(1e-13 + 1e-10 * least));
-        left = without(left, with, best, merged(left, best, with));
-      }
+      assertThat(reduced.costs()).hasSize(n - 3);
+      Mix left = greedy(mix, reduced.costs());
       assertThat(reduced.mixtures().weights()).containsExactly(left.weights, within(1e-14));
       assertThat(means(reduced)).containsExactly(left.means, within(1e-12));
       assertThat(covariances(reduced)).containsExactly(left.covariances, within(1e-11));
@@ -959,25 +979,20 @@ class MixtureReductionTest {
   void manyComponentsMergeInTheGreedyOrder(boolean isFull) {
     Mix mix = random(300, 2, isFull, 4, new Random(11));
     MixtureReduction reduced = mix.reduce(250, INFINITY);
-    Mix left = mix;
-    for (double cost : reduced.costs()) {
-      int best = 0;
-      int with = 0;
-      double least = INFINITY;
-      for (int i = 0; i < left.size(); i++) {
-        for (int j = i + 1; j < left.size(); j++) {
-          double plain = plainCost(left, i, j);
-          if (plain < least) {
-            least = plain;
-            best = i;
-            with = j;
-          }
-        }
-      }
-      assertThat(cost).isCloseTo(least, within(1e-15 + 1e-10 * least));
-      left = without(left, with, best, merged(left, best, with));
-    }
+    Mix left = greedy(mix, reduced.costs());
     assertThat(means(reduced)).containsExactly(left.means, within(1e-12));
+  }
+
+  /** Of many levels of the tree, dense and sparse: the wide components that merge in the latter are in boxes with narrow ones. */
+  @Tag("long")
+  @ParameterizedTest
+  @CsvSource({"true, 3", "true, 300", "false, 300"})
+  void twoThousandMergeInTheGreedyOrder(boolean isFull, double spread) {
+    Mix mix = random(2000, 3, isFull, spread, new Random(12));
+    MixtureReduction reduced = mix.reduce(20, INFINITY);
+    Mix left = greedy(mix, reduced.costs());
+    assertThat(means(reduced)).containsExactly(left.means, within(1e-9));
+    assertThat(reduced.mixtures().weights()).containsExactly(left.weights, within(1e-13));
   }
 
   // --- reducers

@@ -192,6 +192,11 @@ abstract class Components {
     return rule == Rule.RUNNALLS || rule == Rule.SALMOND ? weight[i] : 1;
   }
 
+  /** Whether no cost is below that of Runnalls' rule with {@link #mass}, which knows of covariances that are not alike. */
+  final boolean isAboveRunnalls() {
+    return rule == Rule.RUNNALLS || rule == Rule.WEST;
+  }
+
   /** Whether the bounds of dimensions may be added. */
   final boolean hasSums() {
     return !isFull() || rule == Rule.SALMOND;

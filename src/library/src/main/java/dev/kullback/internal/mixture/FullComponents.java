@@ -246,14 +246,7 @@ final class FullComponents extends Components {
     }
   }
 
-  /**
-   * Tries the cost of a dimension alone, which is not more, and then the definition, which cancels where components are alike. With
-   * {@code p_i = P_i,hh}, {@code e_i = p_i/P_hh − 1} and {@code ln(1 + e) ≤ e − 3e²/(6 + 4e)}, the former is at least
-   *
-   * <pre>
-   * ½w/P_hh [ab d_h² + 3a (p_i − P_hh)²/(2P_hh + 4p_i) + 3b (p_j − P_hh)²/(2P_hh + 4p_j)]
-   * </pre>
-   */
+  /** Tries the definition, which cancels where components are alike. */
   @Override
   boolean costsCertainlyMore(int i, int j, double most) {
     if (!(most < Double.POSITIVE_INFINITY)) {
@@ -262,20 +255,6 @@ final class FullComponents extends Components {
     double w = weight[i] + weight[j];
     double a = weight[i] / w;
     double b = weight[j] / w;
-    for (int h = 0, k = 0; h < dimension; k += ++h + 1) {
-      double p = covariance[i * length + k];
-      double q = covariance[j * length + k];
-      double d = mean[j * dimension + h] - mean[i * dimension + h];
-      double t = a * b * (d * d);
-      double v = a * p + b * q + t;
-      double r = b * (p - q) - t; // p − v, which would be the rounding of v where p and q are alike
-      double s = a * (q - p) - t;
-      double x = 3 * a * r * r / (2 * v + 4 * p);
-      double y = 3 * b * s * s / (2 * v + 4 * q);
-      if (w * (t + x + y) > 2 * most * v) {
-        return true;
-      }
-    }
     return 0.5 * w * (logDet(i, j, a, b) - a * logDet[i] - b * logDet[j]) > most;
   }
 

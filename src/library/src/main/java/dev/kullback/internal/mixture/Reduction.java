@@ -32,7 +32,10 @@ final class Reduction {
   private int total;
   private int size;
 
-  /** Size at which the tree is built anew, half of that at which it was. */
+  /**
+   * Size at which the tree is built anew: 0.8 of that at which it was. Where it was 0.5, sparse mixtures took 1.1 to 1.2 times the CPU
+   * (5,000 and 20,000 components to a hundredth, D = 3, full).
+   */
   private int rebuild;
 
   private int steps;
@@ -181,7 +184,7 @@ final class Reduction {
       left[n++] = i;
     }
     tree.build(left, n);
-    rebuild = n / 2;
+    rebuild = n - n / 5;
   }
 
   /** Returns the number of components that are left. */
