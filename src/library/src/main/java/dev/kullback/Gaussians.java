@@ -38,7 +38,7 @@ import java.util.stream.IntStream;
  *
  * @since 0.1.0
  */
-public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
+public sealed interface Gaussians permits DiagonalGaussians, FullGaussians, LowRankGaussians {
   /**
    * {@return a batch of float precision, with {@link ScalePolicy#STRICT}}
    *
@@ -284,6 +284,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
     return switch (this) {
       case DiagonalGaussians d -> d.rows(indices);
       case FullGaussians f -> f.rows(indices);
+      case LowRankGaussians g -> g.rows(indices);
     };
   }
 

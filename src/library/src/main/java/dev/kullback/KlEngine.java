@@ -951,6 +951,7 @@ public final class KlEngine implements AutoCloseable {
     return switch (batch) {
       case DiagonalGaussians d -> d.batch;
       case FullGaussians f -> f.batch;
+      case LowRankGaussians g -> g.batch;
     };
   }
 }

@@ -3,6 +3,7 @@ package dev.kullback;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.index.search.Gathering;
@@ -541,6 +542,7 @@ public final class KlIndex implements AutoCloseable {
     return switch (batch) {
       case DiagonalBatch diagonal -> new DiagonalGaussians(diagonal);
       case FullBatch full -> FullGaussians.of(full);
+      case LowRankBatch _ -> throw new AssertionError("no reference is");
     };
   }
 
@@ -618,6 +620,9 @@ public final class KlIndex implements AutoCloseable {
 
   private Batch checked(Gaussians given, String name) {
     Batch batch = KlEngine.batch(given, name);
+    if (batch instanceof LowRankBatch) {
+      throw LowRankBatch.refused(name, "an index");
+    }
     if (batch instanceof FullBatch && !hasFullCovariances()) {
       throw new IllegalArgumentException(
           name

@@ -3,6 +3,7 @@ package dev.kullback;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.mixture.ReductionOptions;
 import dev.kullback.internal.mixture.ReductionOptions.Rule;
 import dev.kullback.internal.mixture.ReductionWorker;
@@ -345,6 +346,7 @@ public final class MixtureReduction {
     for (int i = 0; i < batch.size(); i++) {
       switch (batch) {
         case DiagonalBatch d -> checkRange(d, i);
+        case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
         case FullBatch f -> {
           if (f.isBeyond(i)) {
             throw new IllegalArgumentException(

@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.mixture.MixtureBatch;
 import java.util.Arrays;
@@ -161,6 +162,9 @@ public final class Mixtures {
 
   private static Batch checked(Gaussians components) {
     Batch batch = KlEngine.batch(components, "components");
+    if (batch instanceof LowRankBatch) {
+      throw LowRankBatch.refused("components", "a mixture");
+    }
     if (batch.isDeterministic()) {
       throw new IllegalArgumentException(
           "components are deterministic (std 0), so they have no density");

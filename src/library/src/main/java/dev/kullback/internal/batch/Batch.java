@@ -12,7 +12,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /** A batch of Gaussians: checked values, and what was made of them for kernels. Observably immutable; caches derived forms. */
-public abstract sealed class Batch permits DiagonalBatch, FullBatch {
+public abstract sealed class Batch permits DiagonalBatch, FullBatch, LowRankBatch {
   /** Numbers that fit a Java array. */
   public static final int MOST_ELEMENTS = Integer.MAX_VALUE - 8;
 
@@ -261,9 +261,15 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
 
   /** Counts the terms of a KL that is computed by itself, for a {@link Checkpoint}. */
   public static long terms(Batch q, Batch p) {
-    return q instanceof DiagonalBatch && p instanceof DiagonalBatch
-        ? Checkpoint.ofPlain(q.dimension)
-        : Checkpoint.ofSolve(q.dimension);
+    if (q instanceof FullBatch || p instanceof FullBatch) {
+      return Checkpoint.ofSolve(q.dimension);
+    }
+    long rank = Math.max(lowRank(q), lowRank(p));
+    return Checkpoint.ofPlain(q.dimension * (1 + 2 * rank * (rank + 1)));
+  }
+
+  private static int lowRank(Batch batch) {
+    return batch instanceof LowRankBatch g ? g.rank() : 0;
   }
 
   final <B extends Batch, T> Lazy<B, T> kept(DerivedForm<B, T> form) {

@@ -60,6 +60,9 @@ public final class DiagonalBatch extends Batch {
   private static final DerivedForm<DiagonalBatch, FullBatch> FULL =
       new DerivedForm<>(FullBatch::expanded, FullBatch::memoryBytes);
 
+  private static final DerivedForm<DiagonalBatch, LowRankBatch> LOW_RANK =
+      new DerivedForm<>(LowRankBatch::ofDiagonal, g -> 2L * Double.BYTES * g.size());
+
   private final Scale kind;
 
   /** Whether a σ may be 0. */
@@ -571,6 +574,11 @@ public final class DiagonalBatch extends Batch {
   @Override
   public FullBatch full() {
     return FULL.of(this);
+  }
+
+  /** Returns the same Gaussians with factors of rank 0. */
+  LowRankBatch lowRank() {
+    return LOW_RANK.of(this);
   }
 
   @Override

@@ -7,6 +7,7 @@ import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.cuda.abi.kullback_cuda_batch;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -89,6 +90,7 @@ final class Resident extends WeakReference<Batch> {
 
   private static int kind(Batch batch) {
     return switch (batch) {
+      case LowRankBatch _ -> throw LowRankBatch.refused("a batch", "a CUDA device");
       case FullBatch full when full.scaleTrilLow() == null -> KULLBACK_SCALE_TRIL();
       case FullBatch full -> KULLBACK_SCALE_TRIL_PARTS();
       case DiagonalBatch diagonal ->
@@ -105,6 +107,7 @@ final class Resident extends WeakReference<Batch> {
   private static MemorySegment[] arrays(Batch batch) {
     double[] none = {};
     return switch (batch) {
+      case LowRankBatch _ -> throw new AssertionError("refused");
       case FullBatch full ->
           arrays(
               full.mean(), full.scaleTril(), Objects.requireNonNullElse(full.scaleTrilLow(), none));

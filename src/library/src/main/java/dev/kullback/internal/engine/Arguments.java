@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.SearchOptions;
@@ -32,6 +33,10 @@ public final class Arguments {
     } else if (q instanceof FullBatch && p instanceof DiagonalBatch d) {
       d.checkStd("p");
     }
+    checkLowRank(formula, q, "q");
+    checkLowRank(formula, p, "p");
+    checkExpandable(q, p, "q");
+    checkExpandable(p, q, "p");
     boolean exchanged = formula.isExchanged(reverse);
     if (!formula.hasDeterministic()) {
       checkStochastic(formula, q, "q");
@@ -54,6 +59,7 @@ public final class Arguments {
   public static void checkStandard(Formula formula, Batch q) {
     checkSome(q, "q");
     checkPoints(formula, q, "q");
+    checkLowRank(formula, q, "q");
     if (formula.isReverse() && q.isDeterministic()) {
       throw new IllegalArgumentException(
           "q is deterministic (std 0), so its divergence from N(0, I) is undefined");
@@ -85,6 +91,23 @@ public final class Arguments {
       throw new IllegalArgumentException(
           role
               + " have variances; make points by DiagonalGaussians.ofPoints, and give them first, the Gaussians after them");
+    }
+  }
+
+  /** Only some divergences take low-rank covariances. */
+  private static void checkLowRank(Formula formula, Batch batch, String role) {
+    if (batch instanceof LowRankBatch && !formula.hasLowRank()) {
+      throw LowRankBatch.refused(
+          role, formula.isOfPoints() ? "a density" : "a divergence other than KL and Jeffreys'");
+    }
+  }
+
+  /** Low-rank covariances are written out beside full ones. */
+  private static void checkExpandable(Batch batch, Batch other, String role) {
+    if (batch instanceof LowRankBatch && other instanceof FullBatch && !batch.isExpandable()) {
+      throw new IllegalArgumentException(
+          "%s has low-rank covariances, which are written out as full ones for the other batch: %d of dimension %d are too many; split it by rows"
+              .formatted(role, batch.size(), batch.dimension()));
     }
   }
 

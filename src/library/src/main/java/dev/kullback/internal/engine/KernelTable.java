@@ -2,6 +2,7 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaKernel;
 import dev.kullback.internal.engine.Platform.Choice;
 import dev.kullback.internal.formula.Chernoff;
@@ -262,7 +263,9 @@ enum KernelTable {
 
   /** Whether one has full covariances and the other has them or can be written out with them. */
   private static boolean areFull(Batch q, Batch p) {
-    return !areDiagonal(q, p) && q.isExpandable() && p.isExpandable();
+    return (q instanceof FullBatch || p instanceof FullBatch)
+        && q.isExpandable()
+        && p.isExpandable();
   }
 
   /** Chooses the row of a call. */

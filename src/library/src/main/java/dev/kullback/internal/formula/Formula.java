@@ -230,6 +230,11 @@ public abstract class Formula {
     return 0;
   }
 
+  /** Whether there is a form for low-rank covariances. */
+  public boolean hasLowRank() {
+    return false;
+  }
+
   /** Whether it is undefined, or infinite, where a covariance is singular. */
   public boolean needsInverse() {
     return true;

@@ -3,6 +3,7 @@ package dev.kullback.internal.formula;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Scale;
@@ -35,8 +36,12 @@ public final class FullPair implements Formula.Full {
   private double[] y = {};
   private double[] squares = {};
 
+  /** Pairs of which neither has a full covariance. */
+  private final LowRankPair lowRank;
+
   public FullPair(Worker worker) {
     this.worker = worker;
+    lowRank = new LowRankPair(worker);
   }
 
   /** Mean and packed L of one Gaussian, where they lie. L has two parts, of which the low one may be missing. */
@@ -131,6 +136,7 @@ public final class FullPair implements Formula.Full {
     public void set(Batch g, int i) {
       int d = g.dimension();
       switch (g) {
+        case LowRankBatch f -> set(f.full(), i);
         case FullBatch f -> {
           mean = f.mean();
           meanAt = i * d;
@@ -183,6 +189,9 @@ public final class FullPair implements Formula.Full {
   /** Returns KL(q_i ‖ p_j). */
   @Override
   public double divergence(Batch q, int i, Batch p, int j) {
+    if (!(q instanceof FullBatch || p instanceof FullBatch)) {
+      return lowRank.divergence(q, i, p, j);
+    }
     this.q.set(q, i);
     this.p.set(p, j);
     return this.q.equals(this.p, q.dimension()) ? 0 : kl(q.dimension());

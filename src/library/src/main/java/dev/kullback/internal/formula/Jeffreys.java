@@ -79,6 +79,11 @@ public final class Jeffreys extends Formula {
   }
 
   @Override
+  public boolean hasLowRank() {
+    return true;
+  }
+
+  @Override
   public List<Field> scales() {
     return List.of(Field.VARIANCE, Field.PRECISION);
   }

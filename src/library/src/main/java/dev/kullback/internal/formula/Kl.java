@@ -3,6 +3,7 @@ package dev.kullback.internal.formula;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Worker;
 import java.util.List;
@@ -59,6 +60,7 @@ public final class Kl extends Formula {
     return switch (q) {
       case DiagonalBatch d -> PairKl.standard(d, i);
       case FullBatch f -> FullPair.standard(f, i);
+      case LowRankBatch _ -> Double.NaN;
     };
   }
 
@@ -91,6 +93,11 @@ public final class Kl extends Formula {
         out.put(i, j, q == p && i == j ? 0 : PairKl.of(q, i, p, j));
       }
     }
+  }
+
+  @Override
+  public boolean hasLowRank() {
+    return true;
   }
 
   @Override

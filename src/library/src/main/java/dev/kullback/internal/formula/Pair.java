@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Operands;
@@ -212,7 +213,9 @@ public final class Pair implements BlockKernel<Operands<?>> {
   /** Counts the terms of {@link #toStandardNormal}, for a {@link Checkpoint}. */
   public static long standardTerms(Batch q) {
     long d = q.dimension();
-    return Checkpoint.ofPlain(q instanceof FullBatch ? d * d : d);
+    return q instanceof LowRankBatch
+        ? Batch.terms(q, q)
+        : Checkpoint.ofPlain(q instanceof FullBatch ? d * d : d);
   }
 
   /**
@@ -237,7 +240,7 @@ public final class Pair implements BlockKernel<Operands<?>> {
 
   /** Returns N(0, I) of a batch's dimension and kind of scales, of float as it has no part in the precision. */
   private DiagonalBatch normal(Batch q) {
-    Scale kind = q instanceof DiagonalBatch d ? d.kind() : Scale.STD;
+    Scale kind = q.form() instanceof Scale form ? form : Scale.STD;
     DiagonalBatch last = normal;
     if (last == null || last.dimension() != q.dimension() || last.kind() != kind) {
       float[] scale = new float[q.dimension()];

@@ -172,17 +172,8 @@ public abstract class Unrounded {
     y.multiply(z);
   }
 
-  /** Replaces a product by its logarithm: {@code e ln 2 + ln m}, and {@code ln m = y + δ} with y in double and {@code δ = m e^−y − 1}. */
+  /** Replaces a product by its logarithm. */
   final void log(DoubleDouble product) {
-    long e = product.takeExponent();
-    double y = Math.log(product.high());
-    w.set(-y);
-    w.exp();
-    product.multiply(w);
-    product.add(-1);
-    product.add(y);
-    w.setLn2();
-    w.multiply((double) e);
-    product.add(w);
+    product.log(w);
   }
 }

@@ -3,6 +3,7 @@ package dev.kullback.internal.mixture;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.mixture.ReductionOptions.Rule;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
@@ -120,6 +121,7 @@ abstract class Components {
     return switch (batch) {
       case DiagonalBatch d -> new DiagonalComponents(d.dimension());
       case FullBatch f -> new FullComponents(f.dimension());
+      case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
     };
   }
 

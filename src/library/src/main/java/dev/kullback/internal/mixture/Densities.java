@@ -3,6 +3,7 @@ package dev.kullback.internal.mixture;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import java.util.Arrays;
 import java.util.SplittableRandom;
@@ -59,6 +60,7 @@ abstract class Densities {
     return switch (batch) {
       case DiagonalBatch d -> new Diagonal(d, sampled, weights, offsets);
       case FullBatch f -> new Full(f, sampled, weights, offsets);
+      case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
     };
   }
 
@@ -66,6 +68,7 @@ abstract class Densities {
     return switch (batch) {
       case DiagonalBatch d -> d.mean64();
       case FullBatch f -> f.mean();
+      case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
     };
   }
 

@@ -3,6 +3,7 @@ package dev.kullback.internal.mixture;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Chernoff;
@@ -40,6 +41,7 @@ public final class MixtureBatch {
     return switch (components) {
       case DiagonalBatch d -> d.select(indices, Platform.rangeCheck());
       case FullBatch f -> f.select(indices);
+      case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
     };
   }
 

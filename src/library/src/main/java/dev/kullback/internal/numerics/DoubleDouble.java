@@ -188,6 +188,24 @@ public class DoubleDouble {
     set(root, (Math.fma(-root, root, h) + l) / (2 * root), exponent >> 1);
   }
 
+  /**
+   * Replaces x > 0 by its logarithm: {@code e ln 2 + ln m}, and {@code ln m = y + δ} with y in double and {@code δ = m e^−y − 1}.
+   *
+   * @param spare overwritten
+   */
+  public final void log(DoubleDouble spare) {
+    long e = takeExponent();
+    double y = Math.log(high);
+    spare.set(-y);
+    spare.exp();
+    multiply(spare);
+    add(-1);
+    add(y);
+    spare.setLn2();
+    spare.multiply((double) e);
+    add(spare);
+  }
+
   /** Replaces x by {@code e^x}, |x| ≤ 7e5, to a relative error of 2⁻⁹⁸. */
   public final void exp() {
     double k = Math.rint(toDouble() / LN2);

@@ -3,6 +3,7 @@ package dev.kullback.internal.index.store;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Scale;
 import org.jspecify.annotations.Nullable;
@@ -29,6 +30,7 @@ public enum Form {
     return switch (batch) {
       case DiagonalBatch diagonal -> of(diagonal.kind());
       case FullBatch full -> full.scaleTrilLow() == null ? FACTOR : COMPUTED_FACTOR;
+      case LowRankBatch _ -> throw new AssertionError("refused by KlIndex");
     };
   }
 

@@ -3,6 +3,7 @@ package dev.kullback.internal.index.store;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.RangeCheck;
@@ -288,6 +289,7 @@ public final class Segment {
     switch (batch) {
       case DiagonalBatch diagonal -> copyValues(row, diagonal, other);
       case FullBatch full -> copyValues(row, full, other);
+      case LowRankBatch _ -> throw new AssertionError("refused by KlIndex");
     }
   }
 
@@ -733,6 +735,7 @@ public final class Segment {
         read(row, full.mean(), full.scaleTril(), full.scaleTrilLow(), 0);
         full.takeRow(logDet(row), logDetBound(row));
       }
+      case LowRankBatch _ -> throw new AssertionError("no slot");
     }
   }
 

@@ -1,0 +1,148 @@
+package dev.kullback.internal.batch;
+
+import dev.kullback.internal.numerics.Scale;
+import java.util.Arrays;
+
+/**
+ * The capacitance matrix {@code M = I + WᵀV⁻¹W} of a low-rank Gaussian, {@code Σ = V + WWᵀ}, and its factor, {@code M = CCᵀ}: by the matrix
+ * determinant lemma {@code det Σ = det V · det M}, and by Woodbury's identity {@code Σ⁻¹ = V⁻¹ − BᵀB} with {@code B = C⁻¹WᵀV⁻¹}. Holds the
+ * working memory of one thread.
+ */
+public final class Capacitance {
+  private double[] gram = {};
+  private double[] gramLow = {};
+  private double[] factor = {};
+  private double[] inverse = {};
+  private int rank;
+
+  /** Factors that of a Gaussian; columns of W beyond its rank, up to {@code rank}, count as 0. */
+  public void set(LowRankBatch g, int i, int rank) {
+    this.rank = rank;
+    int n = rank * rank;
+    if (gram.length < n) {
+      gram = new double[n];
+      gramLow = new double[n];
+      factor = new double[n];
+      inverse = new double[n];
+    }
+    sumProducts(g, i);
+    factor();
+    invert();
+  }
+
+  /** Sums WᵀV⁻¹W with the sums' rounding errors, so that an element errs by two roundings of its terms, however many these are. */
+  private void sumProducts(LowRankBatch g, int i) {
+    int d = g.dimension();
+    int r = g.rank();
+    double[] w = g.factor();
+    Scale kind = g.diagonal().kind();
+    double[] high = gram;
+    double[] low = gramLow;
+    Arrays.fill(high, 0, rank * rank, 0);
+    Arrays.fill(low, 0, rank * rank, 0);
+    for (int h = i * d; h < (i + 1) * d; h++) {
+      double v = kind.variance(g.diagonal().scale(h));
+      int row = h * r;
+      for (int a = 0; a < r; a++) {
+        double x = w[row + a] / v;
+        int to = a * rank;
+        for (int b = 0; b <= a; b++) {
+          double product = x * w[row + b];
+          double s = high[to + b];
+          double t = s + product;
+          double back = t - s;
+          high[to + b] = t;
+          low[to + b] += (s - (t - back)) + (product - back);
+        }
+      }
+    }
+    for (int a = 0; a < r; a++) {
+      for (int b = 0; b <= a; b++) {
+        high[a * rank + b] = high[b * rank + a] = high[a * rank + b] + low[a * rank + b];
+      }
+    }
+  }
+
+  private void factor() {
+    double[] c = factor;
+    for (int a = 0; a < rank; a++) {
+      for (int b = 0; b <= a; b++) {
+        double sum = gram[a * rank + b] + (a == b ? 1 : 0);
+        for (int k = 0; k < b; k++) {
+          sum -= c[a * rank + k] * c[b * rank + k];
+        }
+        c[a * rank + b] = a == b ? Math.sqrt(sum) : sum / c[b * rank + b];
+      }
+    }
+  }
+
+  private void invert() {
+    for (int a = 0; a < rank; a++) {
+      for (int b = 0; b <= a; b++) {
+        double sum = a == b ? 1 : 0;
+        for (int k = b; k < a; k++) {
+          sum -= factor[a * rank + k] * inverse[k * rank + b];
+        }
+        inverse[a * rank + b] = sum / factor[a * rank + a];
+      }
+    }
+  }
+
+  /** Number of rows. */
+  public int rank() {
+    return rank;
+  }
+
+  /** M − I, row-major. */
+  public double[] gram() {
+    return gram;
+  }
+
+  /** C⁻¹, row-major; what is above its diagonal is undefined. */
+  public double[] inverse() {
+    return inverse;
+  }
+
+  /** {@code ½ ln det M}. */
+  public double halfLogDet() {
+    double sum = 0;
+    for (int a = 0; a < rank; a++) {
+      sum += Math.log(factor[a * (rank + 1)]);
+    }
+    return sum;
+  }
+
+  /**
+   * Returns {@code τ = Σ_a M_aa (M⁻¹)_aa ≥ r}: a change of M of δ√(M_aa M_bb) at most in each element changes {@code C⁻¹MC⁻ᵀ} by rτδ at most, in
+   * Frobenius' norm.
+   */
+  public double spread() {
+    double spread = 0;
+    for (int a = 0; a < rank; a++) {
+      double sum = 0;
+      for (int k = a; k < rank; k++) {
+        sum += inverse[k * rank + a] * inverse[k * rank + a];
+      }
+      spread += (1 + gram[a * (rank + 1)]) * sum;
+    }
+    return spread;
+  }
+
+  /** Bounds the relative error of {@link #spread}'s kind, for an M that is off by the roundings of its sums and of its factor. */
+  public double error() {
+    return 0x1p-53 * (rank + 4) * rank * spread();
+  }
+
+  /** {@code tr M · tr M⁻¹ / r}, at least r and M's condition number over r: what the contract for double multiplies by, up to 100. */
+  public double condition() {
+    double trace = 0;
+    double inverses = 0;
+    for (int a = 0; a < rank; a++) {
+      trace += 1 + gram[a * (rank + 1)];
+      for (int b = 0; b <= a; b++) {
+        inverses += inverse[a * rank + b] * inverse[a * rank + b];
+      }
+    }
+    return rank == 0 ? 1 : trace * inverses / rank;
+  }
+}

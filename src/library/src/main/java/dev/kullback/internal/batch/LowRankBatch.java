@@ -1,0 +1,300 @@
+package dev.kullback.internal.batch;
+
+import dev.kullback.ScalePolicy;
+import dev.kullback.internal.api.Constructors;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.DoubleDouble;
+import dev.kullback.internal.numerics.RangeCheck;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Variance;
+import dev.kullback.internal.work.Checkpoint;
+import java.util.Arrays;
+
+/** N Gaussians {@code N(μ_i, diag(v_i) + W_i W_iᵀ)} of dimension D, with factors W of rank r, which may be 0. */
+public final class LowRankBatch extends Batch {
+  /** Greatest number on the diagonal of {@code WᵀV⁻¹W}. */
+  private static final double MOST = 0x1p500;
+
+  private static final DerivedForm<LowRankBatch, FullBatch> FULL =
+      new DerivedForm<>(LowRankBatch::expanded, FullBatch::memoryBytes);
+
+  /** Means and v. */
+  private final DiagonalBatch diagonal;
+
+  /** Row-major [N, D, r]. */
+  private final double[] factor;
+
+  private final int rank;
+
+  private LowRankBatch(DiagonalBatch diagonal, double[] factor, int rank, boolean isDouble) {
+    super(diagonal.size(), diagonal.dimension(), isDouble);
+    this.diagonal = diagonal;
+    this.factor = factor;
+    this.rank = rank;
+    Capacitance capacitance = new Capacitance();
+    Checkpoint checkpoint = new Checkpoint();
+    for (int i = 0; i < size(); i++) {
+      logDet[i] = diagonal.logDet(i);
+      logDetBound[i] = diagonal.logDetBound(i);
+      if (rank > 0) {
+        checkpoint.passUninterrupted(Checkpoint.ofPlain((long) dimension() * rank * rank));
+        capacitance.set(this, i, rank);
+        checkWithin(capacitance, i);
+        double half = capacitance.halfLogDet();
+        logDet[i] += half;
+        logDetBound[i] += capacitance.error() + HALF_ULP * 2 * (rank + 4 * half + rank * 2.0);
+        logDetBound[i] += HALF_ULP * Math.abs(logDet[i]);
+      }
+    }
+  }
+
+  /**
+   * Makes a batch from copies. If any array is of double, the batch is.
+   *
+   * @param factor [N, D, r]
+   * @param range checks a batch of floats
+   */
+  public static LowRankBatch of(
+      Elements mean,
+      Elements factor,
+      Elements scale,
+      int dimension,
+      Scale kind,
+      ScalePolicy policy,
+      RangeCheck range) {
+    if (policy != ScalePolicy.STRICT && policy != ScalePolicy.CLAMPED) {
+      throw new IllegalArgumentException(
+          "low-rank covariances have positive diagonals: the policy must be STRICT or CLAMPED, is "
+              + policy);
+    }
+    DiagonalBatch diagonal = DiagonalBatch.of(mean, scale, dimension, kind, policy, range);
+    int n = diagonal.size();
+    if (n == 0) {
+      throw new IllegalArgumentException(
+          "a batch of low-rank covariances has at least one Gaussian");
+    }
+    long each = factor.length() / n / dimension;
+    if (each * n * dimension != factor.length() || each > dimension) {
+      throw new IllegalArgumentException(
+          "factor has %d elements; it must be [N, D, r] = [%d, %d, r], with r from 0 to %3$d"
+              .formatted(factor.length(), n, dimension));
+    }
+    int rank = (int) each;
+    checkSize(n, dimension, MOST_ELEMENTS / WIDEST_PANEL / (rank + 3), mostRows(dimension, rank));
+    double[] w = factor.doubles();
+    for (int k = 0; k < w.length; k++) {
+      if (!(Math.abs(w[k]) <= Double.MAX_VALUE)) {
+        int h = k / rank % dimension;
+        String reason = "is " + factor.text(w[k]) + "; it must be finite";
+        throw Constructors.INVALID_GAUSSIAN
+            .get()
+            .of(
+                "factor",
+                k / rank / dimension,
+                h,
+                "[%d][%d]".formatted(h, k % rank),
+                ", dimension %d, column %d".formatted(h, k % rank),
+                reason,
+                "");
+      }
+    }
+    return new LowRankBatch(diagonal, w, rank, diagonal.isDouble() || factor.isDouble());
+  }
+
+  /** Returns a batch itself, or a diagonal one with factors of rank 0. */
+  public static LowRankBatch of(Batch batch) {
+    return switch (batch) {
+      case LowRankBatch g -> g;
+      case DiagonalBatch g -> g.lowRank();
+      case FullBatch _ -> throw new AssertionError("not of low rank");
+    };
+  }
+
+  static LowRankBatch ofDiagonal(DiagonalBatch diagonal) {
+    return new LowRankBatch(diagonal, new double[0], 0, diagonal.isDouble());
+  }
+
+  /** N of the largest batch of which every packed form fits a Java array. */
+  private static int mostRows(int dimension, int rank) {
+    return (int) (MOST_ELEMENTS / ((long) dimension * (rank + 3L))) - WIDEST_PANEL;
+  }
+
+  private void checkWithin(Capacitance capacitance, int i) {
+    for (int a = 0; a < rank; a++) {
+      double x = capacitance.gram()[a * (rank + 1)];
+      if (!(x <= MOST)) {
+        String reason =
+            "column %d has Σ_h W_h²/v_h = %s, beyond 2^500: its diagonal is too small beside it"
+                .formatted(a, x);
+        throw Constructors.INVALID_GAUSSIAN.get().of("factor", i, -1, "", "", reason, "");
+      }
+    }
+  }
+
+  /** Returns what to throw where low-rank covariances are not taken. */
+  public static IllegalArgumentException refused(String name, String by) {
+    return new IllegalArgumentException(
+        "%s has low-rank covariances, which %s does not take; write it out by LowRankGaussians.full()"
+            .formatted(name, by));
+  }
+
+  /** Means and diagonals v. */
+  public DiagonalBatch diagonal() {
+    return diagonal;
+  }
+
+  /** W, row-major {@code [N, D, r]}. */
+  public double[] factor() {
+    return factor;
+  }
+
+  /** r: columns of W. */
+  public int rank() {
+    return rank;
+  }
+
+  /** Whether two Gaussians have equal parameters. */
+  public boolean isEqual(int i, LowRankBatch p, int j) {
+    int length = dimension() * rank;
+    int a = i * length;
+    int b = j * length;
+    return rank == p.rank
+        && diagonal.isDouble() == p.diagonal.isDouble()
+        && diagonal.kind() == p.diagonal.kind()
+        && diagonal.isEqual(i, p.diagonal, j)
+        && Arrays.equals(factor, a, a + length, p.factor, b, b + length);
+  }
+
+  @Override
+  public Scale form() {
+    return diagonal.form();
+  }
+
+  @Override
+  public int scaleLength() {
+    return dimension();
+  }
+
+  @Override
+  public void readMean(int i, double[] to) {
+    diagonal.readMean(i, to);
+  }
+
+  @Override
+  public void readScale(int i, double[] to) {
+    diagonal.readScale(i, to);
+  }
+
+  @Override
+  int rank(int i) {
+    return dimension();
+  }
+
+  @Override
+  double[] variances(int i) {
+    int d = dimension();
+    double[] variances = diagonal.variances(i);
+    for (int k = i * d * rank; k < (i + 1) * d * rank; k++) {
+      variances[k / rank % d] += factor[k] * factor[k];
+    }
+    return variances;
+  }
+
+  /** Sets an element of Σ_i in twice the precision of double. */
+  private void element(int i, int r, int c, Variance to, DoubleDouble product) {
+    int d = dimension();
+    if (r == c) {
+      to.set(diagonal.kind(), diagonal.scale(i * d + r));
+    } else {
+      to.set(0);
+    }
+    for (int a = 0; a < rank; a++) {
+      product.set(factor[(i * d + r) * rank + a]);
+      product.multiply(factor[(i * d + c) * rank + a]);
+      to.add(product);
+    }
+  }
+
+  @Override
+  public double[] covariance(int i) {
+    int d = dimension();
+    if ((long) d * d > MOST_ELEMENTS) {
+      throw new IllegalArgumentException(
+          "a covariance of dimension %d does not fit an array".formatted(d));
+    }
+    double[] covariance = new double[d * d];
+    Variance element = new Variance();
+    DoubleDouble product = new DoubleDouble();
+    Checkpoint checkpoint = new Checkpoint();
+    for (int r = 0; r < d; r++) {
+      checkpoint.pass(Checkpoint.ofPlain((long) (r + 1) * (rank + 1)));
+      for (int c = 0; c <= r; c++) {
+        element(i, r, c, element, product);
+        covariance[r * d + c] = covariance[c * d + r] = element.toDouble();
+      }
+    }
+    return covariance;
+  }
+
+  /** Copies the rows of these indices. */
+  public LowRankBatch select(int[] indices, RangeCheck range) {
+    if (indices.length == 0) {
+      throw new IllegalArgumentException(
+          "a batch of low-rank covariances has at least one Gaussian; none is selected");
+    }
+    int length = dimension() * rank;
+    checkSize(indices.length, dimension(), MOST_ELEMENTS, mostRows(dimension(), rank));
+    return new LowRankBatch(
+        diagonal.select(indices, range),
+        rows(factor, indices, length, new double[indices.length * length]),
+        rank,
+        isDouble());
+  }
+
+  @Override
+  public boolean isExpandable() {
+    return dimension() <= FullBatch.MOST_DIMENSIONS && size() <= Factors.mostRows(dimension());
+  }
+
+  @Override
+  public FullBatch full() {
+    return FULL.of(this);
+  }
+
+  /** Factors Σ in twice the precision of double, as covariances are. */
+  private FullBatch expanded() {
+    int d = dimension();
+    FullBatch.checkRows(size(), d);
+    int length = Cholesky.packedLength(d);
+    double[] high = new double[size() * length];
+    double[] low = new double[high.length];
+    double[] l = new double[length];
+    double[] lLow = new double[length];
+    Variance element = new Variance();
+    DoubleDouble product = new DoubleDouble();
+    Cholesky cholesky = new Cholesky();
+    Checkpoint checkpoint = new Checkpoint();
+    for (int i = 0; i < size(); i++) {
+      for (int r = 0, k = 0; r < d; r++) {
+        checkpoint.pass(Checkpoint.ofPlain((long) (r + 1) * (rank + 1)));
+        for (int c = 0; c <= r; c++, k++) {
+          element(i, r, c, element, product);
+          l[k] = element.toDouble();
+          lLow[k] = Math.scalb(element.low(), element.exponent());
+        }
+      }
+      if (!cholesky.factor(l, lLow, d, checkpoint::pass)) {
+        String reason = "is singular to twice the precision of double when it is written out";
+        throw Constructors.INVALID_GAUSSIAN.get().of("factor", i, -1, "", "", reason, "");
+      }
+      System.arraycopy(l, 0, high, i * length, length);
+      System.arraycopy(lLow, 0, low, i * length, length);
+    }
+    return new FullBatch(diagonal.mean64(), high, low, d, isDouble(), false);
+  }
+
+  @Override
+  long valueBytes() {
+    return diagonal.valueBytes() + Double.BYTES * (factor.length + 2L * size());
+  }
+}

@@ -1,0 +1,336 @@
+package dev.kullback.internal.formula;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.Capacitance;
+import dev.kullback.internal.batch.LowRankBatch;
+import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Variance;
+import dev.kullback.internal.work.Worker;
+import java.util.Arrays;
+
+/**
+ * Computes KL of one pair with low-rank covariances, {@code Σ = V + WWᵀ}, from differences. With V, U, M = CCᵀ and K = M − I of p, {@code
+ * x = v_q/v_p − 1}, {@code c = x/v_q}, {@code G = W_q − U}, columns that one lacks being 0, {@code f(x) = x − ln(1+x)} and d = μ_q − μ_p,
+ *
+ * <pre>
+ * Q = GᵀV⁻¹G, P = UᵀV⁻¹G, Q_c = GᵀcG, P_c = UᵀcG, U_c = UᵀcU, U_xc = UᵀxcU
+ * I + A = C⁻¹M_qC⁻ᵀ = LLᵀ, A = C⁻¹(P + Pᵀ + Q − U_c − P_c − P_cᵀ − Q_c)C⁻ᵀ, e_k = L_kk² − 1
+ *
+ * 2 KL = Σ_h [f(x_h) + d_h²/v_h] − ‖C⁻¹UᵀV⁻¹d‖²
+ *        + Σ_k f(e_k) + Σ_{r>c} L_rc² + tr M⁻¹KQ + tr M⁻¹Q_c − ‖C⁻¹P‖² + 2 tr M⁻¹P_c − tr M⁻¹U_xc
+ * </pre>
+ *
+ * <p>It is {@code tr(Σ_p⁻¹Σ_q) − D − ln det(Σ_p⁻¹Σ_q) + dᵀΣ_p⁻¹d}, from which 1, x and P, the terms that are not of second order in the
+ * differences, have been cancelled. So terms cancel as far as the condition of M and the differences' direction have them, not by how small they
+ * are. Where the bound of that exceeds the contract, {@link LowRankExact} computes in twice the precision. Holds the working memory of one
+ * thread.
+ */
+final class LowRankPair implements Formula.Full {
+  private static final int BLOCK = Compensation.BLOCK;
+
+  /** Least pivot 1 + e whose error the bound allows for. */
+  private static final double LEAST_PIVOT = 0.125;
+
+  /** Places of the sums of products in {@link #sums}, r² each. */
+  private static final int GG = 0;
+
+  private static final int UG = 1;
+  private static final int GG_C = 2;
+  private static final int UG_C = 3;
+  private static final int UU_C = 4;
+  private static final int UU_XC = 5;
+  private static final int KINDS = 6;
+
+  private final Worker worker;
+  private final Capacitance capacitance = new Capacitance();
+  private final LowRankExact exact = new LowRankExact();
+
+  /** Sums of products, and those of a block of dimensions. */
+  private double[] sums = {};
+
+  private double[] block = {};
+
+  /** {@code UᵀV⁻¹d}, a row of U and of G; sums of |c| u² and of |c| g². */
+  private double[] ud = {};
+
+  private double[] u = {};
+  private double[] g = {};
+  private double[] sizeU = {};
+  private double[] sizeG = {};
+
+  /** M⁻¹; A, which L replaces; and a matrix to multiply by. */
+  private double[] inverse = {};
+
+  private double[] a = {};
+  private double[] spare = {};
+
+  /** Σ f(e) and the squares of L below its diagonal. */
+  private double excess;
+
+  /** Bound of the last result's error; infinite if there is none. */
+  private double error;
+
+  LowRankPair(Worker worker) {
+    this.worker = worker;
+  }
+
+  @Override
+  public void clear() {}
+
+  @Override
+  public double divergence(Batch qs, int i, Batch ps, int j) {
+    LowRankBatch q = LowRankBatch.of(qs);
+    LowRankBatch p = LowRankBatch.of(ps);
+    if (q.isEqual(i, p, j)) {
+      return 0;
+    }
+    int r = Math.max(q.rank(), p.rank());
+    makeRoom(r);
+    capacitance.set(p, j, r);
+    double squares = sum(q, i, p, j);
+    double diagonal = 2 * PairKl.stable(q.diagonal(), i, p.diagonal(), j);
+    double kl = 0.5 * total(q.dimension(), diagonal, squares);
+    double tolerance =
+        qs.isDouble() || ps.isDouble()
+            ? PairKl.DOUBLE_TOLERANCE * Math.clamp(capacitance.condition(), 1, 100)
+            : PairKl.REFINED_TOLERANCE;
+    if (PairKl.isCertain(kl, error, tolerance - 0x1p-50)) {
+      return kl;
+    }
+    worker.pass(32 * Batch.terms(qs, ps));
+    double value = exact.kl(q, i, p, j);
+    return exact.error() <= error || !(error < Double.POSITIVE_INFINITY) ? value : Math.max(0, kl);
+  }
+
+  private void makeRoom(int r) {
+    if (u.length < r || u.length == 0) {
+      sums = new double[KINDS * r * r];
+      block = new double[KINDS * r * r];
+      inverse = new double[r * r];
+      a = new double[r * r];
+      spare = new double[r * r];
+      ud = new double[r];
+      u = new double[r];
+      g = new double[r];
+      sizeU = new double[r];
+      sizeG = new double[r];
+    }
+  }
+
+  /** Sums the products, by blocks of dimensions; returns {@code Σ d²/v_p}. */
+  private double sum(LowRankBatch q, int i, LowRankBatch p, int j) {
+    int d = q.dimension();
+    int r = capacitance.rank();
+    int n = KINDS * r * r;
+    Scale kindQ = q.diagonal().kind();
+    Scale kindP = p.diagonal().kind();
+    Arrays.fill(sums, 0, n, 0);
+    Arrays.fill(block, 0, n, 0);
+    Arrays.fill(ud, 0);
+    Arrays.fill(u, 0);
+    Arrays.fill(g, 0);
+    Arrays.fill(sizeU, 0);
+    Arrays.fill(sizeG, 0);
+    double squares = 0;
+    for (int h = 0; h < d; h++) {
+      double sq = q.diagonal().scale(i * d + h);
+      double sp = p.diagonal().scale(j * d + h);
+      double x =
+          kindQ == kindP
+              ? kindQ.excess(sq, sp)
+              : Variance.excess(Variance.of(kindQ, sq), Variance.of(kindP, sp));
+      double inverse = 1 / kindP.variance(sp);
+      double difference = q.diagonal().mean(i * d + h) - p.diagonal().mean(j * d + h);
+      squares += difference * inverse * difference;
+      for (int k = 0; k < r; k++) {
+        u[k] = k < p.rank() ? p.factor()[(j * d + h) * p.rank() + k] : 0;
+        g[k] = (k < q.rank() ? q.factor()[(i * d + h) * q.rank() + k] : 0) - u[k];
+        ud[k] += u[k] * inverse * difference;
+      }
+      addProducts(GG, UG, inverse, r);
+      if (x != 0) {
+        double c = x / kindQ.variance(sq);
+        addProducts(GG_C, UG_C, c, r);
+        addOwnProducts(c, x * c, r);
+      }
+      if ((h + 1) % BLOCK == 0 || h + 1 == d) {
+        for (int k = 0; k < n; k++) {
+          sums[k] += block[k];
+          block[k] = 0;
+        }
+      }
+    }
+    return squares;
+  }
+
+  private void addProducts(int gg, int ug, double weight, int r) {
+    for (int k = 0; k < r; k++) {
+      double x = weight * g[k];
+      double y = weight * u[k];
+      int toG = (gg * r + k) * r;
+      int toU = (ug * r + k) * r;
+      for (int l = 0; l < r; l++) {
+        block[toG + l] += x * g[l];
+        block[toU + l] += y * g[l];
+      }
+    }
+  }
+
+  private void addOwnProducts(double c, double xc, int r) {
+    for (int k = 0; k < r; k++) {
+      double x = c * u[k];
+      double y = xc * u[k];
+      sizeU[k] += Math.abs(x * u[k]);
+      sizeG[k] += Math.abs(c * g[k] * g[k]);
+      int to = (UU_C * r + k) * r;
+      int toX = (UU_XC * r + k) * r;
+      for (int l = 0; l < r; l++) {
+        block[to + l] += x * u[l];
+        block[toX + l] += y * u[l];
+      }
+    }
+  }
+
+  /**
+   * Returns 2 KL, and bounds the error of half of it. To first order, each sum of products errs by γ times the root of the
+   * product of the sums of its factors' squares, γ = (64 + D/64 + r + 16)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at
+   * most.
+   */
+  private double total(int d, double diagonal, double squares) {
+    int r = capacitance.rank();
+    double[] w = capacitance.inverse();
+    double[] gram = capacitance.gram();
+    for (int k = 0; k < r; k++) {
+      for (int l = 0; l <= k; l++) {
+        double sum = 0;
+        for (int m = k; m < r; m++) {
+          sum += w[m * r + k] * w[m * r + l];
+        }
+        inverse[k * r + l] = inverse[l * r + k] = sum;
+        a[k * r + l] = at(UG, k, l) + at(UG, l, k) + at(GG, k, l);
+        a[k * r + l] -= at(UU_C, k, l) + at(UG_C, k, l) + at(UG_C, l, k) + at(GG_C, k, l);
+        a[l * r + k] = a[k * r + l];
+      }
+    }
+    double own = 0; // Σ_k K_kk M⁻¹_kk, of U; and so of the others
+    double other = 0;
+    double weighted = 0;
+    double trace = 0;
+    for (int k = 0; k < r; k++) {
+      double x = inverse[k * (r + 1)];
+      own += gram[k * (r + 1)] * x;
+      other += at(GG, k, k) * x;
+      trace += at(GG, k, k);
+      double root = Math.sqrt(sizeU[k]) + Math.sqrt(sizeG[k]);
+      weighted += root * root * x;
+    }
+    double size = 2 * Math.sqrt(own * other) + other + weighted;
+    double sum = diagonal;
+    double sizes = 8 * diagonal;
+    for (int k = 0; k < r; k++) {
+      for (int l = 0; l < r; l++) {
+        double x = inverse[k * r + l];
+        double y = 0;
+        for (int m = 0; m < r; m++) {
+          y += inverse[k * r + m] * gram[m * r + l];
+        }
+        sum += y * at(GG, l, k);
+        sum += x * (at(GG_C, k, l) + 2 * at(UG_C, k, l) - at(UU_XC, k, l));
+        sizes += Math.abs(y) * root(at(GG, k, k), at(GG, l, l));
+        sizes += Math.abs(x) * root(sizeG[k], sizeG[l]);
+        sizes += 2 * Math.abs(x) * root(sizeU[k], sizeG[l]);
+        sizes += Math.abs(x) * root(at(UU_XC, k, k), at(UU_XC, l, l));
+      }
+    }
+    double product = solved(UG * r * r, sums, r, r);
+    double projected = solved(0, ud, 1, r);
+    sum -= product + projected;
+    sizes += 2 * Math.sqrt(product * own * trace) + 2 * Math.sqrt(projected * own * squares);
+    double norm = transform(r, w);
+    double least = excesses(r);
+    sum += excess;
+    sizes += 2 * (norm + size * 0x1p-40) * size / least + excess;
+    double unit = 0x1p-53 * (BLOCK + (double) d / BLOCK + r + 16) + capacitance.error();
+    error = least >= LEAST_PIVOT ? 0.5 * unit * sizes : Double.POSITIVE_INFINITY;
+    return sum;
+  }
+
+  private double at(int kind, int k, int l) {
+    int r = capacitance.rank();
+    return sums[(kind * r + k) * r + l];
+  }
+
+  private static double root(double x, double y) {
+    return Math.sqrt(x * y);
+  }
+
+  /** Returns {@code ‖C⁻¹X‖²} of an X of so many columns. */
+  private double solved(int from, double[] x, int columns, int r) {
+    double[] w = capacitance.inverse();
+    double squares = 0;
+    for (int k = 0; k < r; k++) {
+      for (int l = 0; l < columns; l++) {
+        double sum = 0;
+        for (int m = 0; m <= k; m++) {
+          sum += w[k * r + m] * x[from + m * columns + l];
+        }
+        squares += sum * sum;
+      }
+    }
+    return squares;
+  }
+
+  /** Replaces F by {@code A = C⁻¹FC⁻ᵀ}; returns its norm. */
+  private double transform(int r, double[] w) {
+    for (int k = 0; k < r; k++) {
+      for (int l = 0; l < r; l++) {
+        double sum = 0;
+        for (int m = 0; m <= k; m++) {
+          sum += w[k * r + m] * a[m * r + l];
+        }
+        spare[k * r + l] = sum;
+      }
+    }
+    double squares = 0;
+    for (int k = 0; k < r; k++) {
+      for (int l = 0; l < r; l++) {
+        double sum = 0;
+        for (int m = 0; m <= l; m++) {
+          sum += spare[k * r + m] * w[l * r + m];
+        }
+        a[k * r + l] = sum;
+        squares += sum * sum;
+      }
+    }
+    return Math.sqrt(squares);
+  }
+
+  /** Factors {@code I + A = LLᵀ} by the e_k; returns the least 1 + e_k. */
+  private double excesses(int r) {
+    double least = 1;
+    excess = 0;
+    for (int k = 0; k < r; k++) {
+      double e = a[k * (r + 1)];
+      for (int m = 0; m < k; m++) {
+        double x = a[k * r + m];
+        excess += x * x;
+        e -= x * x;
+      }
+      least = Math.min(least, 1 + e);
+      if (!(least >= LEAST_PIVOT)) {
+        return -1;
+      }
+      excess += Math.abs(e) < 0.5 ? AlikeTerm.lessLog(e) : e - Math.log1p(e);
+      double pivot = Math.sqrt(1 + e);
+      for (int row = k + 1; row < r; row++) {
+        double sum = a[row * r + k];
+        for (int m = 0; m < k; m++) {
+          sum -= a[row * r + m] * a[k * r + m];
+        }
+        a[row * r + k] = sum / pivot;
+      }
+    }
+    return least;
+  }
+}

@@ -1,0 +1,477 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.LowRankOracle;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.Random;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Low-rank covariances: against the oracle, against full covariances, and what every operation makes of them. */
+@Tag("vector")
+class LowRankTest {
+  /** How far two Gaussians are apart, by what is multiplied and added. */
+  private enum Data {
+    USUAL,
+    /** q is p, moved by a hundred-thousandth. */
+    ALIKE,
+    /** q is p, moved by some roundings. */
+    NEARLY_EQUAL,
+    OFFSET,
+    COLLAPSED,
+    SMALL,
+    LARGE,
+    /** Factors a thousand times as large as the diagonal. */
+    STEEP,
+    /** Factors a thousandth of the diagonal. */
+    FLAT
+  }
+
+  private record Arrays3(double[] mean, double[] factor, double[] std) {
+    LowRankGaussians gaussians(boolean isDouble, int d) {
+      return isDouble
+          ? LowRankGaussians.of(ScaleKind.STD, mean, factor, std, d)
+          : LowRankGaussians.of(ScaleKind.STD, floats(mean), floats(factor), floats(std), d);
+    }
+  }
+
+  private static float[] floats(double[] values) {
+    float[] floats = new float[values.length];
+    for (int k = 0; k < floats.length; k++) {
+      floats[k] = (float) values[k];
+    }
+    return floats;
+  }
+
+  private static Arrays3 random(int n, int d, int r, Data data, Random random) {
+    double[] mean = random.doubles((long) n * d, -1, 1).toArray();
+    double[] std = random.doubles((long) n * d, 0.3, 1).toArray();
+    double[] factor = random.doubles((long) n * d * r, -0.5, 0.5).toArray();
+    double scale =
+        switch (data) {
+          case SMALL -> 1e-15; // of floats, whose squares are 1e-30
+          case LARGE -> 1e15;
+          default -> 1;
+        };
+    double ofFactor =
+        switch (data) {
+          case STEEP -> 1e3;
+          case FLAT -> 1e-3;
+          default -> 1;
+        };
+    for (int k = 0; k < mean.length; k++) {
+      mean[k] = scale * mean[k] + (data == Data.OFFSET ? 1000 : 0);
+      std[k] *= scale * (data == Data.COLLAPSED && k / d % 2 == 0 ? 1e-6 : 1);
+    }
+    for (int k = 0; k < factor.length; k++) {
+      factor[k] *= scale * ofFactor * (data == Data.COLLAPSED && k / (d * r) % 2 == 0 ? 1e-6 : 1);
+    }
+    return new Arrays3(mean, factor, std);
+  }
+
+  private static double[] moved(double[] values, double by, Random random) {
+    return Arrays.stream(values).map(x -> x * (1 + by * random.nextGaussian())).toArray();
+  }
+
+  private static Arrays3 other(Arrays3 p, int n, int d, int r, Data data, Random random) {
+    double by = data == Data.ALIKE ? 1e-5 : data == Data.NEARLY_EQUAL ? 1e-15 : 0;
+    return by == 0
+        ? random(n, d, r, data, random)
+        : new Arrays3(
+            moved(p.mean, by, random), moved(p.factor, by, random), moved(p.std, by, random));
+  }
+
+  /** ‖M‖‖M⁻¹‖ of p_j up to 100, as for full covariances; √ of the traces of Σ V⁻¹ and its inverse serve, without the dimensions beyond r. */
+  private static double tolerance(LowRankGaussians p, int j, boolean isDouble) {
+    if (!isDouble) {
+      return 1e-5;
+    }
+    double trace = Math.max(1, p.rank());
+    double[] w = p.factor(j);
+    double[] std = p.scale(j);
+    for (int k = 0; k < w.length; k++) {
+      double x = w[k] / std[k / p.rank()];
+      trace += x * x;
+    }
+    return 1e-12 * Math.clamp(trace, 1, 100);
+  }
+
+  private static void check(LowRankGaussians q, LowRankGaussians p, double[] kl, boolean isDouble) {
+    for (int i = 0, k = 0; i < q.size(); i++) {
+      for (int j = 0; j < p.size(); j++, k++) {
+        double expected = LowRankOracle.kl(q, i, p, j);
+        assertThat(kl[k])
+            .as("%s, %s, %d, %d", q, p, i, j)
+            .isCloseTo(expected, within(tolerance(p, j, isDouble) * expected));
+      }
+    }
+  }
+
+  private static void check(Data data, Backend backend, int n, int d, int rq, int rp) {
+    try (KlEngine engine = Engines.on(backend)) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Random random = new Random(d + rq);
+        Arrays3 made = random(n, d, rp, data, random);
+        LowRankGaussians p = made.gaussians(isDouble, d);
+        LowRankGaussians q = other(made, n, d, rq, data, random).gaussians(isDouble, d);
+        check(q, p, engine.pairwise(q, p, new double[n * n]), isDouble);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Data.class)
+  void vectors(Data data) {
+    check(data, Backend.VECTOR, 3, 1, 1, 1);
+    check(data, Backend.VECTOR, 3, 5, 2, 2);
+    check(data, Backend.VECTOR, 2, 40, 5, 5);
+    check(data, Backend.VECTOR, 2, 40, 3, 9);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Data.class)
+  void scalars(Data data) {
+    check(data, Backend.SCALAR, 3, 1, 1, 1);
+    check(data, Backend.SCALAR, 3, 5, 2, 2);
+    check(data, Backend.SCALAR, 2, 40, 5, 5);
+    check(data, Backend.SCALAR, 2, 40, 9, 3);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @EnumSource(Data.class)
+  void manyDimensions(Data data) {
+    for (int[] shape : new int[][] {{300, 0}, {300, 1}, {129, 32}, {300, 32}, {7, 7}, {65, 16}}) {
+      check(data, Backend.VECTOR, 2, shape[0], shape[1], shape[1]);
+      check(data, Backend.SCALAR, 2, shape[0], shape[1], shape[1]);
+    }
+  }
+
+  private static LowRankGaussians usual(int n, int d, int r, long seed) {
+    return random(n, d, r, Data.USUAL, new Random(seed)).gaussians(true, d);
+  }
+
+  /** Of several kinds of scales, whose roundings differ: equal to the oracle, which has each exactly. */
+  @ParameterizedTest
+  @EnumSource(
+      value = ScaleKind.class,
+      names = {"STD", "VARIANCE", "LOG_VARIANCE", "PRECISION"})
+  void kindsOfDiagonals(ScaleKind kind) {
+    int d = 9;
+    Arrays3 made = random(2, d, 2, Data.USUAL, new Random(3));
+    LowRankGaussians q = LowRankGaussians.of(kind, made.mean, made.factor, made.std, d);
+    LowRankGaussians p = usual(3, d, 4, 4);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      double[] kl = engine.pairwise(q, p, new double[6]);
+      for (int k = 0; k < kl.length; k++) {
+        double expected = LowRankOracle.kl(q, k / 3, p, k % 3);
+        assertThat(kl[k]).isCloseTo(expected, within(1e-10 * expected));
+      }
+    }
+    assertThat(q.kind()).isEqualTo(kind);
+    assertThat(q.scale(1)).isEqualTo(Arrays.copyOfRange(made.std, d, 2 * d));
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void equalsFullCovariancesWrittenOut(Backend backend) {
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int d : new int[] {1, 6, 64}) {
+        LowRankGaussians q = usual(5, d, Math.min(d, 7), d);
+        LowRankGaussians p = usual(4, d, Math.min(d, 3), d + 1);
+        FullGaussians fullQ = q.full();
+        FullGaussians fullP =
+            FullGaussians.ofCovariance(means(p), covariances(p), d); // each element rounded
+        double[] expected = engine.pairwise(fullQ, fullP, new double[20]);
+        for (Gaussians[] pair : new Gaussians[][] {{q, p}, {q, fullP}, {fullQ, p}, {q, p.full()}}) {
+          double[] kl = engine.pairwise(pair[0], pair[1], new double[20]);
+          for (int k = 0; k < kl.length; k++) {
+            assertThat(kl[k])
+                .as("%s, %s", pair[0], pair[1])
+                .isCloseTo(expected[k], within(1e-10 * expected[k]));
+          }
+        }
+      }
+    }
+  }
+
+  private static double[] means(Gaussians g) {
+    double[] means = new double[g.size() * g.dimension()];
+    for (int i = 0; i < g.size(); i++) {
+      System.arraycopy(g.mean(i), 0, means, i * g.dimension(), g.dimension());
+    }
+    return means;
+  }
+
+  private static double[] covariances(Gaussians g) {
+    int length = g.dimension() * g.dimension();
+    double[] covariances = new double[g.size() * length];
+    for (int i = 0; i < g.size(); i++) {
+      System.arraycopy(g.covariance(i), 0, covariances, i * length, length);
+    }
+    return covariances;
+  }
+
+  /** A diagonal batch is one of rank 0, and rank 0 is a diagonal batch. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void rankZeroIsDiagonal(Backend backend) {
+    int d = 21;
+    Arrays3 made = random(3, d, 0, Data.USUAL, new Random(1));
+    LowRankGaussians q = made.gaussians(true, d);
+    DiagonalGaussians diagonal = DiagonalGaussians.ofStd(made.mean, made.std, d);
+    LowRankGaussians p = usual(3, d, 5, 2);
+    assertThat(q.rank()).isZero();
+    try (KlEngine engine = Engines.on(backend)) {
+      assertThat(engine.pairwise(q, p, new double[9]))
+          .isEqualTo(engine.pairwise(diagonal, p, new double[9]));
+      assertThat(engine.pairwise(p, q, new double[9]))
+          .isEqualTo(engine.pairwise(p, diagonal, new double[9]));
+      double[] exact = engine.pairwise(diagonal, diagonal, new double[9]);
+      double[] kl = engine.pairwise(q, q, new double[9]);
+      for (int k = 0; k < 9; k++) {
+        assertThat(kl[k]).isCloseTo(exact[k], within(1e-12 * exact[k]));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void everyOperationAgreesWithTheMatrix(Backend backend) {
+    int n = 21;
+    int m = 35;
+    int d = 33;
+    LowRankGaussians q = usual(n, d, 5, 5);
+    LowRankGaussians p = usual(m, d, 3, 6);
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] kl = engine.pairwise(q, p, new double[n * m]);
+      LowRankGaussians some = (LowRankGaussians) p.slice(7, 7 + n);
+      double[] aligned = engine.aligned(q, some, new double[n]);
+      double[] sums = engine.rowSum(q, p);
+      double[] mins = engine.rowMin(q, p);
+      double[] logSums = engine.logSumExp(q, p);
+      Neighbors nearest = engine.nearest(q, p, 4);
+      Neighbors within = engine.within(q, p, 20);
+      double[] pairs = new double[2];
+      engine.pairs(q, new int[] {3, 4}, p, new int[] {5, 34}, pairs);
+      assertThat(pairs[0]).isCloseTo(kl[3 * m + 5], within(1e-10 * pairs[0]));
+      assertThat(pairs[1]).isCloseTo(kl[4 * m + 34], within(1e-10 * pairs[1]));
+      for (int i = 0; i < n; i++) {
+        double[] row = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
+        assertThat(aligned[i]).isCloseTo(row[7 + i], within(1e-10 * row[7 + i]));
+        double sum = Arrays.stream(row).sum();
+        assertThat(sums[i]).isCloseTo(sum, within(1e-10 * sum));
+        double min = Arrays.stream(row).min().getAsDouble();
+        assertThat(mins[i]).isCloseTo(min, within(1e-10 * min));
+        double expected = Math.log(Arrays.stream(row).map(x -> Math.exp(min - x)).sum()) - min;
+        assertThat(logSums[i]).isCloseTo(expected, within(1e-9 * Math.abs(expected)));
+        double[] sorted = row.clone();
+        Arrays.sort(sorted);
+        for (int k = 0; k < 4; k++) {
+          assertThat(nearest.value(i, k)).isCloseTo(sorted[k], within(1e-10 * sorted[k]));
+          assertThat(row[nearest.index(i, k)]).isCloseTo(sorted[k], within(1e-10 * sorted[k]));
+        }
+        assertThat(within.count(i))
+            .isEqualTo((int) Arrays.stream(row).filter(x -> x <= 20).count());
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void fromStandardNormal(Backend backend) {
+    int d = 40;
+    LowRankGaussians q = usual(6, d, 4, 8);
+    double[] ones = new double[d];
+    Arrays.fill(ones, 1);
+    LowRankGaussians normal =
+        LowRankGaussians.of(ScaleKind.STD, new double[d], new double[0], ones, d);
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] kl = engine.toStandardNormal(q, new double[6]);
+      for (int i = 0; i < 6; i++) {
+        double expected = LowRankOracle.kl(q, i, normal, 0);
+        assertThat(kl[i]).isCloseTo(expected, within(1e-12 * expected));
+      }
+    }
+  }
+
+  @Test
+  void reverseAndJeffreysAreOfBothDirections() {
+    LowRankGaussians q = usual(3, 12, 4, 1);
+    LowRankGaussians p = usual(3, 12, 2, 2);
+    try (KlEngine kl = KlEngine.builder().build();
+        KlEngine reverse = KlEngine.builder().divergence(Divergence.REVERSE_KL).build();
+        KlEngine jeffreys = KlEngine.builder().divergence(Divergence.JEFFREYS).build()) {
+      double[] forward = kl.pairwise(q, p, new double[9]);
+      double[] backward = kl.pairwise(p, q, new double[9]);
+      double[] reversed = reverse.pairwise(q, p, new double[9]);
+      double[] both = jeffreys.pairwise(q, p, new double[9]);
+      for (int k = 0; k < 9; k++) {
+        double other = backward[k % 3 * 3 + k / 3];
+        assertThat(reversed[k]).isCloseTo(other, within(1e-10 * other));
+        assertThat(both[k]).isCloseTo(forward[k] + other, within(1e-10 * both[k]));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void threadsChangeNoBit(Backend backend) {
+    LowRankGaussians q = usual(70, 37, 5, 1);
+    LowRankGaussians p = usual(90, 37, 3, 2);
+    double[] expected = null;
+    for (int threads : Engines.threadCounts(backend)) {
+      try (KlEngine engine = Engines.on(backend, threads)) {
+        double[] kl = engine.pairwise(q, p, new double[70 * 90]);
+        expected = expected == null ? kl : expected;
+        assertThat(kl).isEqualTo(expected);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void equalParametersHaveNoDivergence(Backend backend) {
+    LowRankGaussians q = usual(9, 37, 5, 1);
+    LowRankGaussians p = usual(9, 37, 5, 1);
+    try (KlEngine engine = Engines.on(backend)) {
+      for (LowRankGaussians other : new LowRankGaussians[] {q, p}) {
+        double[] kl = engine.pairwise(q, other, new double[81]);
+        for (int k = 0; k < 81; k++) {
+          assertThat(kl[k] == 0).isEqualTo(k % 9 == k / 9);
+        }
+      }
+    }
+  }
+
+  /** Turned factors make the same covariances, up to their roundings. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void turnedFactors(Backend backend) {
+    int d = 30;
+    Arrays3 made = random(1, d, 2, Data.USUAL, new Random(1));
+    double[] turned = made.factor.clone();
+    for (int h = 0; h < d; h++) {
+      turned[2 * h] = Math.cos(1) * made.factor[2 * h] + Math.sin(1) * made.factor[2 * h + 1];
+      turned[2 * h + 1] = Math.cos(1) * made.factor[2 * h + 1] - Math.sin(1) * made.factor[2 * h];
+    }
+    LowRankGaussians q = made.gaussians(true, d);
+    LowRankGaussians p = new Arrays3(made.mean, turned, made.std).gaussians(true, d);
+    try (KlEngine engine = Engines.on(backend)) {
+      assertThat(engine.pairwise(q, p, new double[1])[0]).isBetween(0.0, 1e-27);
+    }
+  }
+
+  @Test
+  void readsBackWhatItWasGiven() {
+    int d = 7;
+    Arrays3 made = random(5, d, 3, Data.USUAL, new Random(1));
+    LowRankGaussians g = made.gaussians(true, d);
+    assertThat(g.mean(2)).isEqualTo(Arrays.copyOfRange(made.mean, 2 * d, 3 * d));
+    assertThat(g.scale(2)).isEqualTo(Arrays.copyOfRange(made.std, 2 * d, 3 * d));
+    assertThat(g.factor(2)).isEqualTo(Arrays.copyOfRange(made.factor, 6 * d, 9 * d));
+    LowRankGaussians picked = (LowRankGaussians) g.select(4, 2);
+    assertThat(picked.factor(1)).isEqualTo(g.factor(2));
+    assertThat(picked.rank()).isEqualTo(3);
+    assertThat(g).hasToString("LowRankGaussians[5 x 7, rank 3, double, STD]");
+    double sum = made.std[0] * made.std[0];
+    for (int k = 0; k < 3; k++) {
+      sum += made.factor[k] * made.factor[k];
+    }
+    assertThat(g.covariance(0)[0]).isCloseTo(sum, within(1e-15));
+    assertThat(g.memoryBytes()).isGreaterThanOrEqualTo(8L * 5 * (2 * d + 3 * d));
+  }
+
+  @Test
+  void segmentsMakeTheSameBatch() {
+    int d = 7;
+    Arrays3 made = random(5, d, 3, Data.USUAL, new Random(1));
+    LowRankGaussians g =
+        LowRankGaussians.of(
+            ScaleKind.STD,
+            MemorySegment.ofArray(made.mean),
+            ValueLayout.JAVA_DOUBLE,
+            MemorySegment.ofArray(floats(made.factor)),
+            ValueLayout.JAVA_FLOAT,
+            MemorySegment.ofArray(made.std),
+            ValueLayout.JAVA_DOUBLE,
+            d,
+            ScalePolicy.STRICT);
+    assertThat(g.isDouble()).isTrue();
+    assertThat(g.factor(4)[20]).isEqualTo((float) made.factor[104]);
+  }
+
+  @Test
+  void invalidInputIsNamed() {
+    double[] two = {1, 1};
+    assertThatThrownBy(() ->
+            LowRankGaussians.of(
+                ScaleKind.STD,
+                new double[4],
+                new double[] {0, 0, 0, Double.NaN},
+                new double[] {1, 1, 1, 1},
+                2))
+        .isInstanceOf(InvalidGaussianException.class)
+        .hasMessageContaining("factor[1][1][0]")
+        .hasMessageContaining("NaN");
+    assertThatThrownBy(() -> LowRankGaussians.of(ScaleKind.STD, two, two, new double[] {1, 0}, 2))
+        .isInstanceOf(InvalidGaussianException.class)
+        .hasMessageContaining("std[0][1]");
+    assertThatThrownBy(
+            () -> LowRankGaussians.of(ScaleKind.STD, two, two, new double[] {1, 1e-200}, 2))
+        .isInstanceOf(InvalidGaussianException.class)
+        .hasMessageContaining("beyond 2^500");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> LowRankGaussians.of(ScaleKind.STD, two, new double[3], two, 2))
+        .withMessageContaining("[N, D, r] = [1, 2, r]");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> LowRankGaussians.of(ScaleKind.COVARIANCE, two, two, two, 2))
+        .withMessageContaining("STD, VARIANCE");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> LowRankGaussians.of(ScaleKind.STD, new double[0], two, two, 2))
+        .withMessageContaining("at least one Gaussian");
+  }
+
+  @Test
+  void whatDoesNotTakeThemSaysWhatToDo() {
+    LowRankGaussians g = usual(3, 4, 2, 1);
+    for (Divergence divergence :
+        new Divergence[] {
+          Divergence.BHATTACHARYYA,
+          Divergence.WASSERSTEIN_2,
+          Divergence.HELLINGER,
+          Divergence.renyi(2)
+        }) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> engine.pairwise(g, g))
+            .withMessageContaining("q has low-rank covariances")
+            .withMessageContaining("LowRankGaussians.full()");
+        assertThat(engine.pairwise(g.full(), g.full())).hasSize(9);
+      }
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Mixtures.of(g, new double[] {1, 1, 1}))
+        .withMessageContaining("a mixture does not take");
+    try (KlIndex index = KlIndex.builder(4).build();
+        KlEngine engine = KlEngine.builder().build()) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> index.add(new long[] {1, 2, 3}, g))
+          .withMessageContaining("an index does not take");
+      DiagonalGaussians points = DiagonalGaussians.ofPoints(new double[4], 4);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.logDensity(points, g))
+          .withMessageContaining("a density does not take");
+    }
+  }
+}
