@@ -88,6 +88,17 @@ public final class Capacitance {
     }
   }
 
+  /** Computes a column of B, {@code C⁻¹wᵀ/v}, of a row w of W from an index on. */
+  public void solve(double[] w, int at, double inverseVariance, double[] b) {
+    for (int k = 0; k < rank; k++) {
+      double sum = w[at + k] * inverseVariance;
+      for (int l = 0; l < k; l++) {
+        sum -= factor[k * rank + l] * b[l];
+      }
+      b[k] = sum / factor[k * (rank + 1)];
+    }
+  }
+
   /** Number of rows. */
   public int rank() {
     return rank;

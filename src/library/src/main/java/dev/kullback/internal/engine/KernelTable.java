@@ -27,6 +27,9 @@ import dev.kullback.internal.vector.full.FullJeffreysKernel;
 import dev.kullback.internal.vector.full.FullOperands;
 import dev.kullback.internal.vector.full.FullPairs;
 import dev.kullback.internal.vector.full.FullVectorKernel;
+import dev.kullback.internal.vector.full.LowRankColdKernel;
+import dev.kullback.internal.vector.full.LowRankKernel;
+import dev.kullback.internal.vector.full.LowRankOperands;
 import dev.kullback.internal.vector.scan.CodeScanKernel;
 import dev.kullback.internal.vector.scan.PanelScanKernel;
 import dev.kullback.internal.vector.scan.ScalarCodeScan;
@@ -86,6 +89,7 @@ enum KernelTable {
       KernelGroup.FULL,
       KernelGroup.FULL_FACTORS,
       KernelGroup.FULL_PAIRS),
+  LOW_RANK(Choice.VECTOR, Kl.class, KernelGroup.LOW_RANK),
   FULL_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.FULL_JEFFREYS, KernelGroup.FULL_FACTORS),
   FULL_CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.FULL_CHERNOFF, KernelGroup.FULL_FACTORS),
   /** Any pairs, without vectors. */
@@ -139,7 +143,7 @@ enum KernelTable {
   private boolean isFor(Formula formula, Batch q, Batch p) {
     return switch (this) {
       case ZERO -> q.isDeterministic();
-      case DEVICE -> q.getClass() == p.getClass() || areFull(q, p);
+      case DEVICE -> q.getClass() == p.getClass() || areFull(q, p) || areLowRank(q, p);
       case SMALL ->
           areDiagonal(q, p)
               && q.dimension() <= SmallKernel.MOST_DIMENSIONS
@@ -148,6 +152,7 @@ enum KernelTable {
           areDiagonal(q, p) && formula.hasTiles() && !q.isDouble() && !p.isDouble();
       case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF -> areDiagonal(q, p) && formula.hasTiles();
       case FULL, FULL_JEFFREYS -> areFull(q, p);
+      case LOW_RANK -> areLowRank(q, p);
       case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
       case SCALAR -> true;
       case REFINEMENT, PACKING, FULL_PAIRS, FULL_FACTORS, SCANS, GRADIENTS, PANELS, CODES -> false;
@@ -168,6 +173,7 @@ enum KernelTable {
           CHERNOFF ->
           new TileOperands(formula);
       case FULL -> new FullOperands(formula, FullOperands.Roles.ONE);
+      case LOW_RANK -> new LowRankOperands();
       case FULL_JEFFREYS -> new FullOperands(formula, FullOperands.Roles.BOTH);
       case FULL_CHERNOFF -> new FullOperands(formula, FullOperands.Roles.BOTH_AND_CORRELATIONS);
       default -> plainOperands(); // an object, so that all of these are objects to the verifier
@@ -193,6 +199,7 @@ enum KernelTable {
               k.formula.isOfPoints()
                   ? _ -> false
                   : dimension -> k.isReadyToRecompute(this, dimension));
+      case LOW_RANK -> new LowRankKernel(k.worker, k.pair);
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> new FullPairs(k.pair, k.worker);
@@ -226,6 +233,7 @@ enum KernelTable {
           CHERNOFF ->
           new ColdKernel(k.formula, k.worker, k.pair);
       case FULL -> new FullColdKernel(k.worker, k.pair);
+      case LOW_RANK -> new LowRankColdKernel(k.worker, k.pair);
       case FULL_JEFFREYS -> new FullColdJeffreys(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullColdChernoff(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> k.pairs;
@@ -247,6 +255,7 @@ enum KernelTable {
       case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF -> t.formulaOfFloats(groups[0]);
       case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> t.formula();
       case FULL, FULL_JEFFREYS, FULL_CHERNOFF -> t.full(groups[0]);
+      case LOW_RANK -> t.lowRank();
       case FULL_PAIRS -> t.fullPairs();
       case FULL_FACTORS -> t.fullFactors();
       case SCANS -> t.scans();
@@ -263,9 +272,16 @@ enum KernelTable {
 
   /** Whether one has full covariances and the other has them or can be written out with them. */
   private static boolean areFull(Batch q, Batch p) {
-    return (q instanceof FullBatch || p instanceof FullBatch)
-        && q.isExpandable()
-        && p.isExpandable();
+    return hasFull(q, p) && q.isExpandable() && p.isExpandable();
+  }
+
+  /** Whether one has low-rank covariances and neither has full ones. */
+  private static boolean areLowRank(Batch q, Batch p) {
+    return !areDiagonal(q, p) && !hasFull(q, p);
+  }
+
+  private static boolean hasFull(Batch q, Batch p) {
+    return q instanceof FullBatch || p instanceof FullBatch;
   }
 
   /** Chooses the row of a call. */
@@ -292,7 +308,7 @@ enum KernelTable {
   static EnumSet<KernelGroup> groups(Formula formula, Batch q, Batch p) {
     EnumSet<KernelGroup> groups = EnumSet.noneOf(KernelGroup.class);
     groups.addAll(List.of(of(Choice.VECTOR, formula, q, p).groups));
-    if (!areDiagonal(q, p)) {
+    if (hasFull(q, p)) {
       groups.add(KernelGroup.FULL_FACTORS);
     }
     return groups;

@@ -3,6 +3,7 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.engine.Platform.Choice;
 import dev.kullback.internal.formula.Formula;
@@ -162,6 +163,9 @@ public final class Kernels {
       operands.put(row, own);
     }
     if (row == KernelTable.DEVICE) {
+      if (q instanceof LowRankBatch || p instanceof LowRankBatch) {
+        throw LowRankBatch.refused(q instanceof LowRankBatch ? "q" : "p", "a CUDA device");
+      }
       CudaDevice device = Objects.requireNonNull(this.device);
       device.enter();
       entered = device;

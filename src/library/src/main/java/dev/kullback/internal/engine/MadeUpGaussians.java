@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.Factors;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.RangeCheck;
@@ -135,6 +136,23 @@ public final class MadeUpGaussians {
     double[] matrix = kind == MatrixForm.SCALE_TRIL ? scaleTril : covariance;
     return Factors.of(
         of(mean, isDouble), of(matrix, isDouble), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
+  }
+
+  /** Makes a new batch of doubles of which the first columns of the factors are added to the diagonal. */
+  Batch lowRank(int most) {
+    int r = Math.min(most, d);
+    double[] factor = new double[mean.length * r];
+    for (int k = 0; k < factor.length; k++) {
+      factor[k] = scaleTril[k / r * d + k % r];
+    }
+    return LowRankBatch.of(
+        of(mean, true),
+        of(factor, true),
+        of(std, true),
+        d,
+        Scale.STD,
+        ScalePolicy.STRICT,
+        RangeCheck.PLAIN);
   }
 
   private static Elements of(double[] values, boolean isDouble) {

@@ -71,6 +71,9 @@ final class WarmUpTrial {
   /** Whole tiles and tails of all widths. What compiles a method is the number of its calls, so these are short. */
   private static final int ROWS = 12;
 
+  /** Columns of low-rank factors. */
+  private static final int LOW_RANK = 3;
+
   private static final int COLUMNS = FloatPanels.NR * 3 / 2 + 3;
 
   /**
@@ -228,6 +231,24 @@ final class WarmUpTrial {
             d == FEW_FULL_DIMENSIONS ? PAST_INTERPRETER : spread == FAR ? NO_SLOWER : SLOWER)) {
           return false;
         }
+      }
+    }
+    return true;
+  }
+
+  /** Tries low-rank covariances. */
+  boolean lowRank() {
+    Engine vectors = engine(Kl.FORWARD, group -> group == KernelGroup.LOW_RANK);
+    for (int d : fullDimensions()) {
+      MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
+      Batch q = normal.around(ROWS, random, FAR).lowRank(LOW_RANK);
+      Batch p = normal.around(COLUMNS, random, FAR).lowRank(LOW_RANK);
+      if (!tryOut(
+          () -> matrices(cold, q, p),
+          () -> matrices(vectors, q, p),
+          () -> {},
+          d == FEW_FULL_DIMENSIONS ? PAST_INTERPRETER : NO_SLOWER)) {
+        return false;
       }
     }
     return true;

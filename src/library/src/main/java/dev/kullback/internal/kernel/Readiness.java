@@ -55,6 +55,8 @@ public final class Readiness {
     FULL_JEFFREYS,
     /** Full covariances: the product of KL. */
     FULL,
+    /** Low-rank covariances. */
+    LOW_RANK,
     /** Full covariances: factors of new batches. */
     FULL_FACTORS,
     /** Operations of reductions on rows. */

@@ -10,6 +10,7 @@ import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
+import java.util.function.IntToDoubleFunction;
 
 /**
  * Turns batches into the rows and columns of the full-covariance product, a Gaussian in each lane, with a bound on each entry's error: in
@@ -149,7 +150,7 @@ final class FullPacking {
     FullColumns columns =
         new FullColumns(
             values,
-            centre(g),
+            centre(g.size(), g.dimension(), k -> g.mean()[k]),
             new double[padded],
             new double[padded],
             new double[padded],
@@ -228,15 +229,18 @@ final class FullPacking {
     }
   }
 
-  /** Returns the medians of some Gaussians' means: unlike the mean of all, they stay where most are if a few are far away. */
-  private static double[] centre(FullBatch g) {
-    int d = g.dimension();
-    int count = Math.min(g.size(), SAMPLES);
+  /**
+   * Returns the medians of some of n Gaussians' means: unlike the mean of all, they stay where most are if a few are far away.
+   *
+   * @param mean row-major [n, d]
+   */
+  static double[] centre(int n, int d, IntToDoubleFunction mean) {
+    int count = Math.min(n, SAMPLES);
     double[] sample = new double[count];
     double[] centre = new double[d];
     for (int h = 0; h < d; h++) {
       for (int i = 0; i < count; i++) {
-        sample[i] = g.mean()[(int) ((long) i * g.size() / count) * d + h];
+        sample[i] = mean.applyAsDouble((int) ((long) i * n / count) * d + h);
       }
       Arrays.sort(sample);
       centre[h] = sample[count / 2];

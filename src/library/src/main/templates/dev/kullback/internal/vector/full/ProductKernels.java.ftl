@@ -72,7 +72,9 @@ final class ${class} {
       pack(q, row0, row1, p.centre(), k);
       for (int j = column; j < end; j += NR) {
         worker.pass(2L * (row1 - row0) * NR * Math.min(KC, length - k));
-        multiply(p.values(), j, end - j, values, (j - column) * BlockKernel.MOST_ROWS);
+        int c = (j / NR * whole + start) * NR;
+        int to = (j - column) * BlockKernel.MOST_ROWS;
+        multiply(chunk, 0, this.length, height, p.values(), c, this.length, end - j, values, to, start == 0);
       }
     }
   }
@@ -120,31 +122,39 @@ final class ${class} {
   }
 
   /**
-   * Adds the chunk's product with the column panel of column j to {@code acc[a][MR][NR]}, or stores the first chunk's there. What
-   * the kernels read of the columns stays in the L1 cache for every row panel after the first.
+   * Adds the product of a chunk of rows with a chunk of a column panel to {@code acc[a][MR][NR]} from {@code to} on, or stores the first chunk's
+   * there. What the kernels read of the columns stays in the L1 cache for every row panel after the first.
    *
-   * @param columns how many count; up to a whole panel the others may be computed too
+   * @param rows {@code [a][stride][MR]}, a panel's chunk from {@code from} on
+   * @param height how many rows count; up to a whole panel the others are computed too
+   * @param columns {@code [length][NR]} from {@code c} on
+   * @param count how many columns count, likewise
    */
-  private void multiply(double[] values, int j, int columns, double[] acc, int to) {
-    boolean first = start == 0;
-    double[] chunk = this.chunk;
-    int length = this.length;
-    int height = this.height;
-    int panel = (j / NR * whole + start) * NR;
+  static void multiply(
+      double[] rows,
+      int from,
+      int stride,
+      int height,
+      double[] columns,
+      int c,
+      int length,
+      int count,
+      double[] acc,
+      int to,
+      boolean first) {
     for (int i = 0; i < height; i += ROWS) {
-      int r = i / MR * length * MR + i % MR;
-      for (int v = 0; v < Math.min(NR, columns); v += 2 * V) {
-        int c = panel + v;
+      int r = from + i / MR * stride * MR + i % MR;
+      for (int v = 0; v < Math.min(NR, count); v += 2 * V) {
         int at = to + i * NR + v;
-        boolean two = columns - v > V;
+        boolean two = count - v > V;
         if (ROWS == 8 && two) {
-          ${twin}ProductMicroKernels.tile8x2(chunk, r, values, c, length, acc, at, first);
+          ${twin}ProductMicroKernels.tile8x2(rows, r, columns, c + v, length, acc, at, first);
         } else if (ROWS == 8) {
-          ${twin}ProductMicroKernels.tile8x1(chunk, r, values, c, length, acc, at, first);
+          ${twin}ProductMicroKernels.tile8x1(rows, r, columns, c + v, length, acc, at, first);
         } else if (two) {
-          ${twin}ProductMicroKernels.tile4x2(chunk, r, values, c, length, acc, at, first);
+          ${twin}ProductMicroKernels.tile4x2(rows, r, columns, c + v, length, acc, at, first);
         } else {
-          ${twin}ProductMicroKernels.tile4x1(chunk, r, values, c, length, acc, at, first);
+          ${twin}ProductMicroKernels.tile4x1(rows, r, columns, c + v, length, acc, at, first);
         }
       }
     }

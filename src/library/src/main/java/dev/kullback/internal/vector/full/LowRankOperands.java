@@ -1,0 +1,39 @@
+package dev.kullback.internal.vector.full;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.LowRankBatch;
+import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.work.Worker;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** The batches of a call as the kernels of low-rank covariances read them, vector and cold. Diagonal ones are of rank 0. */
+public final class LowRankOperands extends Operands<LowRankBatch> {
+  private @Nullable LowRankColumns columns;
+
+  @Override
+  public void prepare(Batch batch, boolean vectors) {
+    LowRankColumns.of(LowRankBatch.of(batch), new Worker());
+  }
+
+  @Override
+  public void pack(Batch q, Batch p, boolean vectors, Worker worker) {
+    hold(LowRankBatch.of(q), LowRankBatch.of(p));
+    columns = LowRankColumns.of(p(), worker);
+  }
+
+  @Override
+  public void clear() {
+    super.clear();
+    columns = null;
+  }
+
+  LowRankColumns columns() {
+    return Objects.requireNonNull(columns);
+  }
+
+  /** Returns the addend of batches of float to the tolerance of the columns. */
+  double moreTolerance() {
+    return q().isDouble() || p().isDouble() ? 0 : FullOperands.FLOAT_TOLERANCE;
+  }
+}
