@@ -1,5 +1,6 @@
 package dev.kullback.internal.batch;
 
+import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Scale;
 import java.util.Arrays;
 
@@ -10,7 +11,6 @@ import java.util.Arrays;
  */
 public final class Capacitance {
   private double[] gram = {};
-  private double[] gramLow = {};
   private double[] factor = {};
   private double[] inverse = {};
   private int rank;
@@ -21,45 +21,48 @@ public final class Capacitance {
     int n = rank * rank;
     if (gram.length < n) {
       gram = new double[n];
-      gramLow = new double[n];
       factor = new double[n];
       inverse = new double[n];
     }
-    sumProducts(g, i);
+    Arrays.fill(gram, 0, n, 0);
+    for (int a = 0, k = i * Cholesky.packedLength(g.rank()); a < g.rank(); a++) {
+      for (int b = 0; b <= a; b++, k++) {
+        gram[a * rank + b] = gram[b * rank + a] = g.gram()[k];
+      }
+    }
     factor();
     invert();
   }
 
-  /** Sums WᵀV⁻¹W with the sums' rounding errors, so that an element errs by two roundings of its terms, however many these are. */
-  private void sumProducts(LowRankBatch g, int i) {
+  /**
+   * Sums the WᵀV⁻¹W of Gaussian i, packed, to an index on, with the sums' rounding errors, so that an element errs by two roundings of its terms,
+   * however many these are.
+   *
+   * @param low overwritten, r(r+1)/2
+   */
+  static void sumProducts(LowRankBatch g, int i, double[] high, int at, double[] low) {
     int d = g.dimension();
     int r = g.rank();
     double[] w = g.factor();
     Scale kind = g.diagonal().kind();
-    double[] high = gram;
-    double[] low = gramLow;
-    Arrays.fill(high, 0, rank * rank, 0);
-    Arrays.fill(low, 0, rank * rank, 0);
+    Arrays.fill(low, 0);
     for (int h = i * d; h < (i + 1) * d; h++) {
       double v = kind.variance(g.diagonal().scale(h));
       int row = h * r;
-      for (int a = 0; a < r; a++) {
+      for (int a = 0, k = 0; a < r; a++) {
         double x = w[row + a] / v;
-        int to = a * rank;
-        for (int b = 0; b <= a; b++) {
+        for (int b = 0; b <= a; b++, k++) {
           double product = x * w[row + b];
-          double s = high[to + b];
+          double s = high[at + k];
           double t = s + product;
           double back = t - s;
-          high[to + b] = t;
-          low[to + b] += (s - (t - back)) + (product - back);
+          high[at + k] = t;
+          low[k] += (s - (t - back)) + (product - back);
         }
       }
     }
-    for (int a = 0; a < r; a++) {
-      for (int b = 0; b <= a; b++) {
-        high[a * rank + b] = high[b * rank + a] = high[a * rank + b] + low[a * rank + b];
-      }
+    for (int k = 0; k < low.length; k++) {
+      high[at + k] += low[k];
     }
   }
 

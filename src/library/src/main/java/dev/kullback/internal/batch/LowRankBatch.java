@@ -26,11 +26,17 @@ public final class LowRankBatch extends Batch {
 
   private final int rank;
 
+  /** WᵀV⁻¹W, packed, {@code [N, r(r+1)/2]}: what rounding would take a long time to be kept from again. */
+  private final double[] gram;
+
   private LowRankBatch(DiagonalBatch diagonal, double[] factor, int rank, boolean isDouble) {
     super(diagonal.size(), diagonal.dimension(), isDouble);
     this.diagonal = diagonal;
     this.factor = factor;
     this.rank = rank;
+    int length = Cholesky.packedLength(rank);
+    gram = new double[size() * length];
+    double[] low = new double[length];
     Capacitance capacitance = new Capacitance();
     Checkpoint checkpoint = new Checkpoint();
     for (int i = 0; i < size(); i++) {
@@ -38,8 +44,9 @@ public final class LowRankBatch extends Batch {
       logDetBound[i] = diagonal.logDetBound(i);
       if (rank > 0) {
         checkpoint.passUninterrupted(Checkpoint.ofPlain((long) dimension() * rank * rank));
+        Capacitance.sumProducts(this, i, gram, i * length, low);
+        checkWithin(i);
         capacitance.set(this, i, rank);
-        checkWithin(capacitance, i);
         double half = capacitance.halfLogDet();
         logDet[i] += half;
         logDetBound[i] += capacitance.error() + HALF_ULP * 2 * (rank + 4 * half + rank * 2.0);
@@ -119,9 +126,9 @@ public final class LowRankBatch extends Batch {
     return (int) (MOST_ELEMENTS / ((long) dimension * (rank + 3L))) - WIDEST_PANEL;
   }
 
-  private void checkWithin(Capacitance capacitance, int i) {
-    for (int a = 0; a < rank; a++) {
-      double x = capacitance.gram()[a * (rank + 1)];
+  private void checkWithin(int i) {
+    for (int a = 0, k = i * Cholesky.packedLength(rank); a < rank; k += ++a + 1) {
+      double x = gram[k];
       if (!(x <= MOST)) {
         String reason =
             "column %d has Σ_h W_h²/v_h = %s, beyond 2^500: its diagonal is too small beside it"
@@ -146,6 +153,11 @@ public final class LowRankBatch extends Batch {
   /** W, row-major {@code [N, D, r]}. */
   public double[] factor() {
     return factor;
+  }
+
+  /** WᵀV⁻¹W, packed, {@code [N, r(r+1)/2]}. */
+  double[] gram() {
+    return gram;
   }
 
   /** r: columns of W. */
@@ -295,6 +307,6 @@ public final class LowRankBatch extends Batch {
 
   @Override
   long valueBytes() {
-    return diagonal.valueBytes() + Double.BYTES * (factor.length + 2L * size());
+    return diagonal.valueBytes() + Double.BYTES * (factor.length + gram.length + 2L * size());
   }
 }

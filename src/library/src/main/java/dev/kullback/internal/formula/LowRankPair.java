@@ -46,12 +46,27 @@ final class LowRankPair implements Formula.Full {
   private final Capacitance capacitance = new Capacitance();
   private final LowRankExact exact = new LowRankExact();
 
-  /** Sums of products, and those of a block of dimensions. */
+  /** Sums of products, and those of the dimensions of each lane. */
   private double[] sums = {};
 
-  private double[] block = {};
+  private double[] lanes = {};
 
-  /** {@code UᵀV⁻¹d}, a row of U and of G; sums of |c| u² and of |c| g². */
+  /** Of a block of dimensions 1/v_p, c, x and d/v_p, and whether all c are 0; and a column of U or G, weighed. */
+  private final double[] inverses = new double[BLOCK];
+
+  private final double[] changes = new double[BLOCK];
+  private final double[] excesses = new double[BLOCK];
+  private final double[] differences = new double[BLOCK];
+  private boolean isShared;
+  private final double[] ofU = new double[BLOCK];
+  private final double[] ofG = new double[BLOCK];
+  private final double[] ofUc = new double[BLOCK];
+  private final double[] ofGc = new double[BLOCK];
+  private final double[] ofUxc = new double[BLOCK];
+  private final Variance vq = new Variance();
+  private final Variance vp = new Variance();
+
+  /** {@code UᵀV⁻¹d}; a block of U and of G, column by column; sums of |c| u² and of |c| g². */
   private double[] ud = {};
 
   private double[] u = {};
@@ -104,97 +119,159 @@ final class LowRankPair implements Formula.Full {
   }
 
   private void makeRoom(int r) {
-    if (u.length < r || u.length == 0) {
+    if (ud.length < r) {
       sums = new double[KINDS * r * r];
-      block = new double[KINDS * r * r];
+      lanes = new double[KINDS * r * r * BLOCK];
       inverse = new double[r * r];
       a = new double[r * r];
       spare = new double[r * r];
       ud = new double[r];
-      u = new double[r];
-      g = new double[r];
+      u = new double[r * BLOCK];
+      g = new double[r * BLOCK];
       sizeU = new double[r];
       sizeG = new double[r];
     }
   }
 
-  /** Sums the products, by blocks of dimensions; returns {@code Σ d²/v_p}. */
+  /** Sums the products, each dimension of a block in a lane of its own; returns {@code Σ d²/v_p}. */
   private double sum(LowRankBatch q, int i, LowRankBatch p, int j) {
     int d = q.dimension();
     int r = capacitance.rank();
-    int n = KINDS * r * r;
-    Scale kindQ = q.diagonal().kind();
-    Scale kindP = p.diagonal().kind();
-    Arrays.fill(sums, 0, n, 0);
-    Arrays.fill(block, 0, n, 0);
-    Arrays.fill(ud, 0);
+    Arrays.fill(lanes, 0, KINDS * r * r * BLOCK, 0);
     Arrays.fill(u, 0);
     Arrays.fill(g, 0);
+    Arrays.fill(ud, 0);
     Arrays.fill(sizeU, 0);
     Arrays.fill(sizeG, 0);
     double squares = 0;
-    for (int h = 0; h < d; h++) {
-      double sq = q.diagonal().scale(i * d + h);
-      double sp = p.diagonal().scale(j * d + h);
-      double x =
-          kindQ == kindP
-              ? kindQ.excess(sq, sp)
-              : Variance.excess(Variance.of(kindQ, sq), Variance.of(kindP, sp));
-      double inverse = 1 / kindP.variance(sp);
-      double difference = q.diagonal().mean(i * d + h) - p.diagonal().mean(j * d + h);
-      squares += difference * inverse * difference;
+    for (int h = 0; h < d; h += BLOCK) {
+      int count = Math.min(BLOCK, d - h);
+      squares += take(q, i * d + h, p, j * d + h, count);
       for (int k = 0; k < r; k++) {
-        u[k] = k < p.rank() ? p.factor()[(j * d + h) * p.rank() + k] : 0;
-        g[k] = (k < q.rank() ? q.factor()[(i * d + h) * q.rank() + k] : 0) - u[k];
-        ud[k] += u[k] * inverse * difference;
+        weigh(k);
+        for (int l = 0; l < r; l++) {
+          int to = (k * r + l) * BLOCK;
+          int step = r * r * BLOCK;
+          addProduct(lanes, UG * step + to, ofU, g, l * BLOCK);
+          if (l <= k) {
+            addProduct(lanes, GG * step + to, ofG, g, l * BLOCK);
+          }
+          if (isShared) {
+            continue;
+          }
+          addProduct(lanes, UG_C * step + to, ofUc, g, l * BLOCK);
+          if (l <= k) {
+            addProduct(lanes, GG_C * step + to, ofGc, g, l * BLOCK);
+            addProduct(lanes, UU_C * step + to, ofUc, u, l * BLOCK);
+            addProduct(lanes, UU_XC * step + to, ofUxc, u, l * BLOCK);
+          }
+        }
       }
-      addProducts(GG, UG, inverse, r);
-      if (x != 0) {
-        double c = x / kindQ.variance(sq);
-        addProducts(GG_C, UG_C, c, r);
-        addOwnProducts(c, x * c, r);
-      }
-      if ((h + 1) % BLOCK == 0 || h + 1 == d) {
-        for (int k = 0; k < n; k++) {
-          sums[k] += block[k];
-          block[k] = 0;
+    }
+    for (int kind = 0; kind < KINDS; kind++) {
+      boolean isSymmetric = kind != UG && kind != UG_C;
+      for (int k = 0; k < r; k++) {
+        for (int l = 0; l < (isSymmetric ? k + 1 : r); l++) {
+          double sum = 0;
+          int from = ((kind * r + k) * r + l) * BLOCK;
+          for (int t = from; t < from + BLOCK; t++) {
+            sum += lanes[t];
+          }
+          sums[(kind * r + k) * r + l] = sum;
+          if (isSymmetric) {
+            sums[(kind * r + l) * r + k] = sum;
+          }
         }
       }
     }
     return squares;
   }
 
-  private void addProducts(int gg, int ug, double weight, int r) {
-    for (int k = 0; k < r; k++) {
-      double x = weight * g[k];
-      double y = weight * u[k];
-      int toG = (gg * r + k) * r;
-      int toU = (ug * r + k) * r;
-      for (int l = 0; l < r; l++) {
-        block[toG + l] += x * g[l];
-        block[toU + l] += y * g[l];
+  /** Takes a block of dimensions; lanes beyond them weigh 0. */
+  private double take(LowRankBatch q, int a, LowRankBatch p, int b, int count) {
+    Scale kindQ = q.diagonal().kind();
+    Scale kindP = p.diagonal().kind();
+    double squares = 0;
+    isShared = true;
+    for (int t = 0; t < BLOCK; t++) {
+      inverses[t] = 0;
+      changes[t] = 0;
+      excesses[t] = 0;
+      differences[t] = 0;
+    }
+    for (int t = 0; t < count; t++) {
+      double sq = q.diagonal().scale(a + t);
+      double sp = p.diagonal().scale(b + t);
+      double x;
+      if (kindQ == kindP) {
+        x = kindQ.excess(sq, sp);
+      } else {
+        vq.set(kindQ, sq);
+        vp.set(kindP, sp);
+        x = Variance.excess(vq, vp);
       }
+      double difference = q.diagonal().mean(a + t) - p.diagonal().mean(b + t);
+      inverses[t] = 1 / kindP.variance(sp);
+      changes[t] = x == 0 ? 0 : x / kindQ.variance(sq);
+      excesses[t] = x;
+      isShared &= x == 0;
+      differences[t] = difference * inverses[t];
+      squares += difference * differences[t];
+    }
+    transpose(p.factor(), b, p.rank(), count, u);
+    transpose(q.factor(), a, q.rank(), count, g);
+    for (int k = 0; k < capacitance.rank() * BLOCK; k++) {
+      g[k] -= u[k];
+    }
+    return squares;
+  }
+
+  /** Puts each column of some rows of W where its block is. */
+  private static void transpose(double[] w, int row, int rank, int count, double[] to) {
+    for (int t = 0; t < count; t++) {
+      for (int k = 0; k < rank; k++) {
+        to[k * BLOCK + t] = w[(row + t) * rank + k];
+      }
+    }
+    for (int k = rank * BLOCK; k < to.length; k++) {
+      to[k] = 0;
     }
   }
 
-  private void addOwnProducts(double c, double xc, int r) {
-    for (int k = 0; k < r; k++) {
-      double x = c * u[k];
-      double y = xc * u[k];
-      sizeU[k] += Math.abs(x * u[k]);
-      sizeG[k] += Math.abs(c * g[k] * g[k]);
-      int to = (UU_C * r + k) * r;
-      int toX = (UU_XC * r + k) * r;
-      for (int l = 0; l < r; l++) {
-        block[to + l] += x * u[l];
-        block[toX + l] += y * u[l];
-      }
+  /** Multiplies columns k of U and G by what weighs a block's dimensions. */
+  private void weigh(int k) {
+    double sum = 0;
+    double sumU = 0;
+    double sumG = 0;
+    for (int t = 0; t < BLOCK; t++) {
+      double x = u[k * BLOCK + t];
+      double y = g[k * BLOCK + t];
+      double c = changes[t];
+      ofU[t] = inverses[t] * x;
+      ofG[t] = inverses[t] * y;
+      ofUc[t] = c * x;
+      ofGc[t] = c * y;
+      ofUxc[t] = excesses[t] * c * x;
+    }
+    for (int t = 0; t < BLOCK; t++) {
+      sum += differences[t] * u[k * BLOCK + t];
+      sumU += Math.abs(ofUc[t] * u[k * BLOCK + t]);
+      sumG += Math.abs(ofGc[t] * g[k * BLOCK + t]);
+    }
+    ud[k] += sum;
+    sizeU[k] += sumU;
+    sizeG[k] += sumG;
+  }
+
+  /** A loop that C2 compiles to vectors. */
+  private static void addProduct(double[] sums, int at, double[] x, double[] y, int from) {
+    for (int t = 0; t < BLOCK; t++) {
+      sums[at + t] += x[t] * y[from + t];
     }
   }
 
   /**
-   * Returns 2 KL, and bounds the error of half of it. To first order, each sum of products errs by γ times the root of the
-   * product of the sums of its factors' squares, γ = (64 + D/64 + r + 16)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at
+   * Returns 2 KL, and bounds the error of half of it. To first order, each sum of products errs by γ times the root of the product of the sums of its factors' squares, γ = (64 + D/64 + r + 16)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at
    * most.
    */
   private double total(int d, double diagonal, double squares) {
