@@ -46,19 +46,23 @@ final class LowRankPair implements Formula.Full {
   private final Capacitance capacitance = new Capacitance();
   private final LowRankExact exact = new LowRankExact();
 
-  /** Sums of products, and those of the dimensions of each lane. */
+  /** Sums of products, and of those with one column the parts of each lane. */
   private double[] sums = {};
 
   private double[] lanes = {};
 
-  /** Of a block of dimensions 1/v_p, c, x and d/v_p, and whether all c are 0; and a column of U or G, weighed. */
-  private final double[] inverses = new double[BLOCK];
+  /** D, rounded up to whole blocks. By dimension 1/v_p, c, x and d/v_p, and whether all c are 0. */
+  private int width;
 
-  private final double[] changes = new double[BLOCK];
-  private final double[] excesses = new double[BLOCK];
-  private final double[] differences = new double[BLOCK];
+  private double[] inverses = {};
+  private double[] changes = {};
+  private double[] excesses = {};
+  private double[] differences = {};
   private boolean isShared;
+
+  /** A block of a column of U or G, weighed. */
   private final double[] ofU = new double[BLOCK];
+
   private final double[] ofG = new double[BLOCK];
   private final double[] ofUc = new double[BLOCK];
   private final double[] ofGc = new double[BLOCK];
@@ -66,7 +70,7 @@ final class LowRankPair implements Formula.Full {
   private final Variance vq = new Variance();
   private final Variance vp = new Variance();
 
-  /** {@code UᵀV⁻¹d}; a block of U and of G, column by column; sums of |c| u² and of |c| g². */
+  /** {@code UᵀV⁻¹d}; U and G, column by column; sums of |c| u² and of |c| g². */
   private double[] ud = {};
 
   private double[] u = {};
@@ -101,7 +105,7 @@ final class LowRankPair implements Formula.Full {
       return 0;
     }
     int r = Math.max(q.rank(), p.rank());
-    makeRoom(r);
+    makeRoom(q.dimension(), r);
     capacitance.set(p, j, r);
     double squares = sum(q, i, p, j);
     double diagonal = 2 * PairKl.stable(q.diagonal(), i, p.diagonal(), j);
@@ -118,16 +122,25 @@ final class LowRankPair implements Formula.Full {
     return exact.error() <= error || !(error < Double.POSITIVE_INFINITY) ? value : Math.max(0, kl);
   }
 
-  private void makeRoom(int r) {
+  private void makeRoom(int d, int r) {
+    width = Math.ceilDiv(d, BLOCK) * BLOCK;
+    if (inverses.length < width) {
+      inverses = new double[width];
+      changes = new double[width];
+      excesses = new double[width];
+      differences = new double[width];
+    }
+    if (u.length < r * width) {
+      u = new double[r * width];
+      g = new double[r * width];
+    }
     if (ud.length < r) {
       sums = new double[KINDS * r * r];
-      lanes = new double[KINDS * r * r * BLOCK];
+      lanes = new double[KINDS * r * BLOCK];
       inverse = new double[r * r];
       a = new double[r * r];
       spare = new double[r * r];
       ud = new double[r];
-      u = new double[r * BLOCK];
-      g = new double[r * BLOCK];
       sizeU = new double[r];
       sizeG = new double[r];
     }
@@ -135,45 +148,41 @@ final class LowRankPair implements Formula.Full {
 
   /** Sums the products, each dimension of a block in a lane of its own; returns {@code Σ d²/v_p}. */
   private double sum(LowRankBatch q, int i, LowRankBatch p, int j) {
-    int d = q.dimension();
     int r = capacitance.rank();
-    Arrays.fill(lanes, 0, KINDS * r * r * BLOCK, 0);
-    Arrays.fill(u, 0);
-    Arrays.fill(g, 0);
-    Arrays.fill(ud, 0);
-    Arrays.fill(sizeU, 0);
-    Arrays.fill(sizeG, 0);
-    double squares = 0;
-    for (int h = 0; h < d; h += BLOCK) {
-      int count = Math.min(BLOCK, d - h);
-      squares += take(q, i * d + h, p, j * d + h, count);
-      for (int k = 0; k < r; k++) {
-        weigh(k);
+    double squares = take(q, i, p, j);
+    transpose(p, j, u);
+    transpose(q, i, g);
+    for (int k = 0; k < r * width; k++) {
+      g[k] -= u[k];
+    }
+    for (int k = 0; k < r; k++) {
+      Arrays.fill(lanes, 0, KINDS * r * BLOCK, 0);
+      ud[k] = 0;
+      sizeU[k] = 0;
+      sizeG[k] = 0;
+      for (int h = 0; h < width; h += BLOCK) {
+        weigh(k, h);
         for (int l = 0; l < r; l++) {
-          int to = (k * r + l) * BLOCK;
-          int step = r * r * BLOCK;
-          addProduct(lanes, UG * step + to, ofU, g, l * BLOCK);
+          int from = l * width + h;
+          addProduct(UG * r + l, ofU, g, from);
           if (l <= k) {
-            addProduct(lanes, GG * step + to, ofG, g, l * BLOCK);
+            addProduct(GG * r + l, ofG, g, from);
           }
-          if (isShared) {
-            continue;
+          if (!isShared) {
+            addProduct(UG_C * r + l, ofUc, g, from);
           }
-          addProduct(lanes, UG_C * step + to, ofUc, g, l * BLOCK);
-          if (l <= k) {
-            addProduct(lanes, GG_C * step + to, ofGc, g, l * BLOCK);
-            addProduct(lanes, UU_C * step + to, ofUc, u, l * BLOCK);
-            addProduct(lanes, UU_XC * step + to, ofUxc, u, l * BLOCK);
+          if (l <= k && !isShared) {
+            addProduct(GG_C * r + l, ofGc, g, from);
+            addProduct(UU_C * r + l, ofUc, u, from);
+            addProduct(UU_XC * r + l, ofUxc, u, from);
           }
         }
       }
-    }
-    for (int kind = 0; kind < KINDS; kind++) {
-      boolean isSymmetric = kind != UG && kind != UG_C;
-      for (int k = 0; k < r; k++) {
+      for (int kind = 0; kind < KINDS; kind++) {
+        boolean isSymmetric = kind != UG && kind != UG_C;
         for (int l = 0; l < (isSymmetric ? k + 1 : r); l++) {
           double sum = 0;
-          int from = ((kind * r + k) * r + l) * BLOCK;
+          int from = (kind * r + l) * BLOCK;
           for (int t = from; t < from + BLOCK; t++) {
             sum += lanes[t];
           }
@@ -187,21 +196,16 @@ final class LowRankPair implements Formula.Full {
     return squares;
   }
 
-  /** Takes a block of dimensions; lanes beyond them weigh 0. */
-  private double take(LowRankBatch q, int a, LowRankBatch p, int b, int count) {
+  /** Takes what weighs the dimensions, 0 beyond them. */
+  private double take(LowRankBatch q, int i, LowRankBatch p, int j) {
+    int d = q.dimension();
     Scale kindQ = q.diagonal().kind();
     Scale kindP = p.diagonal().kind();
     double squares = 0;
     isShared = true;
-    for (int t = 0; t < BLOCK; t++) {
-      inverses[t] = 0;
-      changes[t] = 0;
-      excesses[t] = 0;
-      differences[t] = 0;
-    }
-    for (int t = 0; t < count; t++) {
-      double sq = q.diagonal().scale(a + t);
-      double sp = p.diagonal().scale(b + t);
+    for (int h = 0; h < d; h++) {
+      double sq = q.diagonal().scale(i * d + h);
+      double sp = p.diagonal().scale(j * d + h);
       double x;
       if (kindQ == kindP) {
         x = kindQ.excess(sq, sp);
@@ -210,53 +214,53 @@ final class LowRankPair implements Formula.Full {
         vp.set(kindP, sp);
         x = Variance.excess(vq, vp);
       }
-      double difference = q.diagonal().mean(a + t) - p.diagonal().mean(b + t);
-      inverses[t] = 1 / kindP.variance(sp);
-      changes[t] = x == 0 ? 0 : x / kindQ.variance(sq);
-      excesses[t] = x;
+      double difference = q.diagonal().mean(i * d + h) - p.diagonal().mean(j * d + h);
+      inverses[h] = 1 / kindP.variance(sp);
+      changes[h] = x == 0 ? 0 : x / kindQ.variance(sq);
+      excesses[h] = x;
       isShared &= x == 0;
-      differences[t] = difference * inverses[t];
-      squares += difference * differences[t];
+      differences[h] = difference * inverses[h];
+      squares += difference * differences[h];
     }
-    transpose(p.factor(), b, p.rank(), count, u);
-    transpose(q.factor(), a, q.rank(), count, g);
-    for (int k = 0; k < capacitance.rank() * BLOCK; k++) {
-      g[k] -= u[k];
-    }
+    Arrays.fill(inverses, d, width, 0);
+    Arrays.fill(changes, d, width, 0);
+    Arrays.fill(excesses, d, width, 0);
+    Arrays.fill(differences, d, width, 0);
     return squares;
   }
 
-  /** Puts each column of some rows of W where its block is. */
-  private static void transpose(double[] w, int row, int rank, int count, double[] to) {
-    for (int t = 0; t < count; t++) {
-      for (int k = 0; k < rank; k++) {
-        to[k * BLOCK + t] = w[(row + t) * rank + k];
+  /** Puts the columns of W one behind the other, with 0 behind the dimensions and for those that it lacks. */
+  private void transpose(LowRankBatch batch, int i, double[] to) {
+    int d = batch.dimension();
+    int rank = batch.rank();
+    Arrays.fill(to, 0, capacitance.rank() * width, 0);
+    for (int h = 0, from = i * d * rank; h < d; h++) {
+      for (int k = 0; k < rank; k++, from++) {
+        to[k * width + h] = batch.factor()[from];
       }
-    }
-    for (int k = rank * BLOCK; k < to.length; k++) {
-      to[k] = 0;
     }
   }
 
   /** Multiplies columns k of U and G by what weighs a block's dimensions. */
-  private void weigh(int k) {
+  private void weigh(int k, int h) {
+    int at = k * width + h;
     double sum = 0;
     double sumU = 0;
     double sumG = 0;
     for (int t = 0; t < BLOCK; t++) {
-      double x = u[k * BLOCK + t];
-      double y = g[k * BLOCK + t];
-      double c = changes[t];
-      ofU[t] = inverses[t] * x;
-      ofG[t] = inverses[t] * y;
+      double x = u[at + t];
+      double y = g[at + t];
+      double c = changes[h + t];
+      ofU[t] = inverses[h + t] * x;
+      ofG[t] = inverses[h + t] * y;
       ofUc[t] = c * x;
       ofGc[t] = c * y;
-      ofUxc[t] = excesses[t] * c * x;
+      ofUxc[t] = excesses[h + t] * c * x;
     }
     for (int t = 0; t < BLOCK; t++) {
-      sum += differences[t] * u[k * BLOCK + t];
-      sumU += Math.abs(ofUc[t] * u[k * BLOCK + t]);
-      sumG += Math.abs(ofGc[t] * g[k * BLOCK + t]);
+      sum += differences[h + t] * u[at + t];
+      sumU += Math.abs(ofUc[t] * u[at + t]);
+      sumG += Math.abs(ofGc[t] * g[at + t]);
     }
     ud[k] += sum;
     sizeU[k] += sumU;
@@ -264,9 +268,11 @@ final class LowRankPair implements Formula.Full {
   }
 
   /** A loop that C2 compiles to vectors. */
-  private static void addProduct(double[] sums, int at, double[] x, double[] y, int from) {
+  private void addProduct(int place, double[] x, double[] y, int from) {
+    double[] lanes = this.lanes;
+    int at = place * BLOCK;
     for (int t = 0; t < BLOCK; t++) {
-      sums[at + t] += x[t] * y[from + t];
+      lanes[at + t] += x[t] * y[from + t];
     }
   }
 
