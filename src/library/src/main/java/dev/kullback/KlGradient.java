@@ -90,14 +90,14 @@ public final class KlGradient {
   public void pairwise(Gaussians q, Gaussians p, float[] cotangent) {
     int length = checkMatrix(q, p);
     Arguments.checkLength("cotangent", length, cotangent.length);
-    all("pairwise", q, p, cotangent, null, true, false, null);
+    all("gradient.pairwise", q, p, cotangent, null, true, false, null);
   }
 
   /** Computes the gradient of {@link #pairwise(Gaussians, Gaussians, float[])}. */
   public void pairwise(Gaussians q, Gaussians p, double[] cotangent) {
     int length = checkMatrix(q, p);
     Arguments.checkLength("cotangent", length, cotangent.length);
-    all("pairwise", q, p, null, cotangent, true, false, null);
+    all("gradient.pairwise", q, p, null, cotangent, true, false, null);
   }
 
   /**
@@ -136,7 +136,7 @@ public final class KlGradient {
   public void rowSum(Gaussians q, Gaussians p, double[] cotangent) {
     checkPair(q, p);
     check(q, p, cotangent);
-    all("rowSum", q, p, null, cotangent, false, false, null);
+    all("gradient.rowSum", q, p, null, cotangent, false, false, null);
   }
 
   /**
@@ -150,7 +150,7 @@ public final class KlGradient {
   public void logSumExp(Gaussians q, Gaussians p, double[] cotangent) {
     checkPair(q, p);
     check(q, p, cotangent);
-    all("logSumExp", q, p, null, cotangent, false, true, null);
+    all("gradient.logSumExp", q, p, null, cotangent, false, true, null);
   }
 
   /**
@@ -165,7 +165,7 @@ public final class KlGradient {
     checkPair(q, p);
     Arguments.checkLogWeights(batch(p, "p"), logWeights, null);
     check(q, p, cotangent);
-    all("weightedLogSumExp", q, p, null, cotangent, false, true, logWeights);
+    all("gradient.weightedLogSumExp", q, p, null, cotangent, false, true, logWeights);
   }
 
   private KlGradient send(boolean ofQ, float[] mean, float[] scale) {

@@ -52,6 +52,7 @@ class MainTest extends CommandFixture {
           "merge",
           "within",
           "logsumexp",
+          "gradient",
           "density",
           "responsibilities",
           "entropy",
@@ -435,7 +436,7 @@ class MainTest extends CommandFixture {
   @Test
   void helpVersionInfo() {
     for (String command :
-        "|pairwise |aligned |standard |topk |merge |within |logsumexp |density |responsibilities |entropy |mixture-kl |reduce |index |info |demo "
+        "|pairwise |aligned |standard |topk |merge |within |logsumexp |gradient |density |responsibilities |entropy |mixture-kl |reduce |index |info |demo "
             .split("\\|")) {
       Result result = run(command + "--help");
       assertThat(result.status()).isZero();

@@ -37,6 +37,7 @@ class RulesTest extends CommandFixture {
     "within --radius 9" + Q + "-o o.npy --indices i.npy",
     "within --radius 9" + Q + "-o o.npz",
     "logsumexp" + Q + "-o o.npy",
+    "gradient --loss pairwise --p-mean p.npy --p-std t.npy" + Q + "-o o.npy --p-output x.npy",
     "density --points q.npy --p-mean q.npy --p-std s.npy -o o.npy",
     "responsibilities --points q.npy --p-mean q.npy --p-std s.npy -o o.npy",
     "entropy" + Q + "-o o.npy",

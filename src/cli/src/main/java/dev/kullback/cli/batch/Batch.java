@@ -324,7 +324,8 @@ public record Batch(
     }
   }
 
-  static String text(long[] shape) {
+  /** Returns a shape as messages write it. */
+  public static String text(long[] shape) {
     return new NpyHeader("", false, shape).shapeText();
   }
 

@@ -84,6 +84,7 @@ public final class Commands {
     all.put("merge", Merge.class);
     all.put("within", Within.class);
     all.put("logsumexp", LogSumExp.class);
+    all.put("gradient", Gradient.class);
     all.put("density", Density.class);
     all.put("responsibilities", Responsibilities.class);
     all.put("entropy", Entropy.class);
