@@ -3,6 +3,7 @@ package dev.kullback.cli.batch;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
+import dev.kullback.LowRankGaussians;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.npy.Input;
@@ -18,6 +19,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The checked parameters of a batch, means of [size, dimension].
@@ -25,6 +27,7 @@ import java.util.stream.Stream;
  * @param layout of all rows of the files
  * @param first the row of the files that is row 0 of these
  * @param scale the scales of each row, or the one matrix that all share
+ * @param factor of low-rank covariances W, [size, D, r]
  */
 public record Batch(
     BatchOptions.Files files,
@@ -33,7 +36,19 @@ public record Batch(
     int first,
     int size,
     Npy.Array mean,
-    Npy.Array scale) {
+    Npy.Array scale,
+    Npy.@Nullable Array factor) {
+
+  public Batch(
+      BatchOptions.Files files,
+      ScalePolicy policy,
+      Layout layout,
+      int first,
+      int size,
+      Npy.Array mean,
+      Npy.Array scale) {
+    this(files, policy, layout, first, size, mean, scale, null);
+  }
 
   /** Means that are checked at a time. */
   private static final int CHECKED = 1 << 18;
@@ -79,9 +94,34 @@ public record Batch(
       Arena arena) {
     Npy.Array mean = part.means(files.mean(), both.mean(), arena);
     Npy.Array scale = part.scales(files.scale(), both.scale(), arena);
-    Batch batch = new Batch(files, policy, layout, first, part.size(), mean, scale);
+    Npy.Array factor = both.factor();
+    if (factor != null) {
+      checkFactor(files, part, factor);
+    }
+    Batch batch = new Batch(files, policy, layout, first, part.size(), mean, scale, factor);
     batch.check();
     return batch;
+  }
+
+  private static void checkFactor(BatchOptions.Files files, Layout layout, Npy.Array factor) {
+    long[] shape = factor.shape();
+    int last = shape.length - 1;
+    boolean fits =
+        last >= 2
+            && shape[0] == layout.size()
+            && Layout.product(shape, 1) == layout.dimension() * shape[last];
+    if (!fits) {
+      throw new UserError(
+          files.matrices(),
+          "has shape %s, but with the means in %s it must be [N,D,r], (%d, %d, r)"
+              .formatted(text(shape), files.mean(), layout.size(), layout.dimension()));
+    }
+  }
+
+  /** Numbers that a Gaussian has for each dimension, beside its mean, or 1 for matrices. */
+  long columns() {
+    Npy.Array array = factor;
+    return array == null ? 1 : 1 + array.shape()[array.shape().length - 1];
   }
 
   /** Reads the number of rows, at least 1, from the files' headers. */
@@ -143,8 +183,8 @@ public record Batch(
 
   /** Returns the length of an axis of the means; throws where the scales are matrices, which have no channels. */
   public int channels(int axis) {
-    if (isFull()) {
-      throw new UserError(files.scale(), "--per-channel is for scales, not for matrices");
+    if (isFull() || factor != null) {
+      throw new UserError(files.matrices(), "--per-channel is for scales, not for matrices");
     }
     return (int) mean.shape()[channelAxis(axis)];
   }
@@ -164,7 +204,8 @@ public record Batch(
         first + from,
         to - from,
         mean.withRows(from, to),
-        isShared(scale) ? scale : scale.withRows(from, to));
+        isShared(scale) ? scale : scale.withRows(from, to),
+        factor == null ? null : factor.withRows(from, to));
   }
 
   /** The p of one file that this q is compared with: itself where p has no file. */
@@ -180,7 +221,7 @@ public record Batch(
   }
 
   public boolean isDouble() {
-    return mean.isDouble() || scale.isDouble();
+    return mean.isDouble() || scale.isDouble() || (factor != null && factor.isDouble());
   }
 
   /** The type of what is computed of both. */
@@ -224,6 +265,18 @@ public record Batch(
       if (files.arePoints()) {
         return DiagonalGaussians.ofPoints(means, mean.element(), dimension());
       }
+      if (factor != null) {
+        return LowRankGaussians.of(
+            kind(),
+            means,
+            mean.element(),
+            rows(factor, from, to),
+            factor.element(),
+            scales,
+            scale.element(),
+            dimension(),
+            policy);
+      }
       return Gaussians.of(
           kind(), means, mean.element(), scales, scale.element(), dimension(), policy);
     } catch (InvalidGaussianException e) {
@@ -237,6 +290,12 @@ public record Batch(
   private UserError error(InvalidGaussianException e, int from) {
     int row = from + e.gaussian();
     boolean isMean = files.arePoints() || e.argument().equals("mean");
+    if (e.argument().equals("factor")) {
+      String place = e.element().isPresent() ? ", dimension " + e.element().getAsInt() : "";
+      return new UserError(
+          files.matrices(),
+          "factor of Gaussian %d%s %s (counted from 0)".formatted(first + row, place, e.reason()));
+    }
     if (isFull() && !isMean) {
       return matrixError(e, layout.isShared() ? 0 : first + row);
     }

@@ -41,17 +41,33 @@ public final class BatchOptions {
    * @param prefix begins the names of the options: {@code --} or {@code --p-}
    * @param axis of moments, where both are one file, the axis whose first half is the means and whose second the scales; else 0
    * @param arePoints whether the one file is of points, which have no scales
+   * @param factor of factors W, whose WWᵀ is added to the diagonal that the scales state
    */
   public record Files(
-      String prefix, Path mean, ScaleKind kind, Path scale, int axis, boolean arePoints) {
+      String prefix,
+      Path mean,
+      ScaleKind kind,
+      Path scale,
+      int axis,
+      boolean arePoints,
+      @Nullable Path factor) {
     /** Makes the files of q. */
     public Files(Path mean, ScaleKind kind, Path scale) {
-      this("--", mean, kind, scale, 0, false);
+      this("--", mean, kind, scale, 0, false, null);
     }
 
     /** Makes the file of points. */
     static Files ofPoints(Path points) {
-      return new Files("--", points, ScaleKind.STD, points, 0, true);
+      return new Files("--", points, ScaleKind.STD, points, 0, true, null);
+    }
+
+    /** Returns the file of factors, or of scales if there is none. */
+    Path matrices() {
+      return factor == null ? scale : factor;
+    }
+
+    private Files with(Path factor) {
+      return new Files(prefix, mean, kind, scale, axis, arePoints, factor);
     }
 
     /** Whether means and scales are halves of one array. */
@@ -65,7 +81,8 @@ public final class BatchOptions {
     }
 
     Stream<Path> all() {
-      return isMoments() || arePoints ? Stream.of(mean) : Stream.of(mean, scale);
+      Stream<Path> both = isMoments() || arePoints ? Stream.of(mean) : Stream.of(mean, scale);
+      return Stream.concat(both, Stream.ofNullable(factor));
     }
 
     /** Returns the option that names a scale file of another kind. */
@@ -137,7 +154,7 @@ public final class BatchOptions {
     @Nullable Path std;
 
     @Option(
-        names = {"--var", "--variance"},
+        names = {"--var", "--variance", "--cov-diag"},
         paramLabel = "V.npy",
         description = "Or its variances.")
     @Nullable Path variance;
@@ -196,6 +213,13 @@ public final class BatchOptions {
     @Nullable Path covariance;
 
     @Option(
+        names = "--cov-factor",
+        paramLabel = "W.npy",
+        description =
+            "Beside variances, --cov-diag, or other scales of a diagonal, factors W, [N,D,r]: covariances are diag + W W^T.")
+    @Nullable Path covFactor;
+
+    @Option(
         names = "--precision-cholesky",
         paramLabel = "U.npy",
         description =
@@ -235,7 +259,7 @@ public final class BatchOptions {
 
     /** Whether any scale is given. */
     public boolean hasScale() {
-      return scales().stream().anyMatch(scale -> !scale.isEmpty());
+      return covFactor != null || scales().stream().anyMatch(scale -> !scale.isEmpty());
     }
 
     /** Whether means are given. */
@@ -252,7 +276,8 @@ public final class BatchOptions {
     public Files files() {
       List<Path> means = mean == null ? List.of() : List.of(mean);
       List<Path> both = moments == null ? List.of() : List.of(moments);
-      return choose("--", means, scales(), both, axis(command)).getFirst();
+      List<Path> factors = covFactor == null ? List.of() : List.of(covFactor);
+      return choose("--", means, scales(), both, factors, axis(command)).getFirst();
     }
   }
 
@@ -317,7 +342,7 @@ public final class BatchOptions {
     List<Path> stds = List.of();
 
     @Option(
-        names = {"--p-var", "--p-variance"},
+        names = {"--p-var", "--p-variance", "--p-cov-diag"},
         arity = SOME,
         hideParamSyntax = true,
         paramLabel = "V.npy",
@@ -373,6 +398,14 @@ public final class BatchOptions {
     List<Path> precisionCholeskys = List.of();
 
     @Option(
+        names = "--p-cov-factor",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "W.npy",
+        description = "Beside scales of a diagonal, factors W of its W W^T.")
+    List<Path> covFactors = List.of();
+
+    @Option(
         names = "--p-moments",
         arity = SOME,
         hideParamSyntax = true,
@@ -394,10 +427,14 @@ public final class BatchOptions {
               precisionCholeskys);
       Input.rejectOptions(command, means);
       Input.rejectOptions(command, moments);
+      Input.rejectOptions(command, covFactors);
       scales.forEach(files -> Input.rejectOptions(command, files));
       boolean absent =
-          means.isEmpty() && moments.isEmpty() && scales.stream().allMatch(List::isEmpty);
-      return absent ? List.of() : choose("--p-", means, scales, moments, Q.axis(command));
+          Stream.concat(Stream.of(means, moments, covFactors), scales.stream())
+              .allMatch(List::isEmpty);
+      return absent
+          ? List.of()
+          : choose("--p-", means, scales, moments, covFactors, Q.axis(command));
     }
 
     /** Returns the files for a command that takes no more than one. */
@@ -417,6 +454,32 @@ public final class BatchOptions {
    * #KINDS}.
    */
   private static List<Files> choose(
+      String prefix,
+      List<Path> means,
+      List<List<Path>> scales,
+      List<Path> moments,
+      List<Path> factors,
+      int axis) {
+    List<Files> files = choose(prefix, means, scales, moments, axis);
+    if (factors.isEmpty()) {
+      return files;
+    }
+    if (files.getFirst().kind().isFull()) {
+      throw new UserError(
+          "%scov-factor goes with the scales of a diagonal: give %1$scov-diag in place of %s"
+              .formatted(prefix, option(prefix, files.getFirst().kind())));
+    }
+    if (factors.size() != files.size()) {
+      throw new UserError(
+          "%smean names %d files but %1$scov-factor %d: they go in pairs"
+              .formatted(prefix, files.size(), factors.size()));
+    }
+    return IntStream.range(0, files.size())
+        .mapToObj(f -> files.get(f).with(factors.get(f)))
+        .toList();
+  }
+
+  private static List<Files> choose(
       String prefix, List<Path> means, List<List<Path>> scales, List<Path> moments, int axis) {
     int[] given = IntStream.range(0, scales.size()).filter(i -> !scales.get(i).isEmpty()).toArray();
     if (!moments.isEmpty()) {
@@ -426,7 +489,7 @@ public final class BatchOptions {
                 .formatted(prefix));
       }
       return moments.stream()
-          .map(file -> new Files(prefix, file, ScaleKind.LOG_VARIANCE, file, axis, false))
+          .map(file -> new Files(prefix, file, ScaleKind.LOG_VARIANCE, file, axis, false, null))
           .toList();
     }
     if (means.isEmpty()) {
@@ -463,6 +526,6 @@ public final class BatchOptions {
           "is given both as %smean and as %s: if one array holds means and log-variances, as encoders write them, give it as %1$smoments"
               .formatted(prefix, option(prefix, kind)));
     }
-    return new Files(prefix, mean, kind, scale, 0, false);
+    return new Files(prefix, mean, kind, scale, 0, false, null);
   }
 }

@@ -20,6 +20,7 @@ public final class BatchReader implements Closeable {
   private final @Nullable ArrayReader mean;
 
   private final @Nullable ArrayReader scale;
+  private final @Nullable ArrayReader factor;
 
   /**
    * Opens the files.
@@ -38,6 +39,14 @@ public final class BatchReader implements Closeable {
       close(files.mean(), mean);
       throw e;
     }
+    try {
+      Path path = files.factor();
+      factor = path == null ? null : Npy.read(path, Npy::openFloats);
+    } catch (UserError e) {
+      close(files.mean(), mean);
+      close(files.scale(), scale);
+      throw e;
+    }
   }
 
   /** Reads the rows {@code from} (included) to {@code to} (excluded), none of them before those of the last call. */
@@ -50,7 +59,9 @@ public final class BatchReader implements Closeable {
                 : new Parameters(
                     rows(files.mean(), mean, from, to, arena),
                     rows(files.scale(), scale, from, to, arena));
-    return Batch.of(files, policy, layout, from, both, layout.withRows(to - from), arena);
+    Path path = files.factor();
+    Parameters all = path == null ? both : both.with(rows(path, factor, from, to, arena));
+    return Batch.of(files, policy, layout, from, all, layout.withRows(to - from), arena);
   }
 
   private static Npy.Array rows(
@@ -62,6 +73,7 @@ public final class BatchReader implements Closeable {
   void readToEnd() {
     readToEnd(files.mean(), mean);
     readToEnd(files.scale(), scale);
+    readToEnd(files.matrices(), factor);
   }
 
   private static void readToEnd(Path file, @Nullable ArrayReader in) {
@@ -78,6 +90,7 @@ public final class BatchReader implements Closeable {
   public void close() {
     close(files.mean(), mean);
     close(files.scale(), scale);
+    close(files.matrices(), factor);
   }
 
   private static void close(Path file, @Nullable ArrayReader in) {

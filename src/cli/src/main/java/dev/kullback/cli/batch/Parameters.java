@@ -4,11 +4,20 @@ import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
-/** The arrays of means and scales: those of two files or, of moments, the halves of one along an axis. */
-record Parameters(Npy.Array mean, Npy.Array scale) {
+/** The arrays of means and scales: those of two files or, of moments, the halves of one along an axis; and of factors, if there are any. */
+record Parameters(Npy.Array mean, Npy.Array scale, Npy.@Nullable Array factor) {
+  Parameters(Npy.Array mean, Npy.Array scale) {
+    this(mean, scale, null);
+  }
+
+  Parameters with(Npy.@Nullable Array factor) {
+    return new Parameters(mean, scale, factor);
+  }
 
   /** Points stand for their scales, too, which nobody reads. */
   static Parameters ofPoints(Npy.Array points) {
@@ -19,11 +28,14 @@ record Parameters(Npy.Array mean, Npy.Array scale) {
     if (files.arePoints()) {
       return ofPoints(Npy.read(files.mean(), f -> Npy.readFloats(f, arena)));
     }
-    return files.isMoments()
-        ? halves(files, to -> Npy.read(files.mean(), f -> Npy.readFloats(f, to)), arena)
-        : new Parameters(
-            Npy.read(files.mean(), f -> Npy.readFloats(f, arena)),
-            Npy.read(files.scale(), f -> Npy.readFloats(f, arena)));
+    Parameters both =
+        files.isMoments()
+            ? halves(files, to -> Npy.read(files.mean(), f -> Npy.readFloats(f, to)), arena)
+            : new Parameters(
+                Npy.read(files.mean(), f -> Npy.readFloats(f, arena)),
+                Npy.read(files.scale(), f -> Npy.readFloats(f, arena)));
+    Path factor = files.factor();
+    return factor == null ? both : both.with(Npy.read(factor, f -> Npy.readFloats(f, arena)));
   }
 
   /** Makes two arrays of one, which {@code read} reads to temporary memory. */

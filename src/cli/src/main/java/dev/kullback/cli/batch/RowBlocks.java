@@ -86,7 +86,7 @@ public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
   /** Returns at most {@code most} rows: as many as {@code tiles} take, or as are worth a report. */
   private static int rows(Batch q, Batch p, long most, long tiles) {
     boolean full = q.isFull() || p.isFull();
-    long terms = terms(q.dimension(), full);
+    long terms = terms(q.dimension(), full) * Math.max(q.columns(), p.columns());
     long rows = most;
     // A covariance takes as long to factor as 160 KLs at D = 8, 900 at D = 384, and the blocks of a
     // q that is p are factored again.

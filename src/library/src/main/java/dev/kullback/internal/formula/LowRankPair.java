@@ -304,12 +304,17 @@ final class LowRankPair implements Formula.Full {
   }
 
   private static double total(double[] lanes) {
-    for (int half = BLOCK / 2; half > 0; half /= 2) {
-      for (int k = 0; k < half; k++) {
-        lanes[k] += lanes[half + k];
-      }
+    double a = 0;
+    double b = 0;
+    double c = 0;
+    double d = 0;
+    for (int t = 0; t < BLOCK; t += 4) {
+      a += lanes[t];
+      b += lanes[t + 1];
+      c += lanes[t + 2];
+      d += lanes[t + 3];
     }
-    return lanes[0];
+    return (a + b) + (c + d);
   }
 
   /**

@@ -1,0 +1,92 @@
+package dev.kullback.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.kullback.KlEngine;
+import dev.kullback.LowRankGaussians;
+import dev.kullback.ScaleKind;
+import dev.kullback.cli.testing.CommandFixture;
+import dev.kullback.cli.testing.NpyFiles;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.Random;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Files of factors beside those of a diagonal. */
+class LowRankTest extends CommandFixture {
+  private static final int N = 5;
+  private static final int D = 4;
+  private static final int R = 2;
+
+  private final Random random = new Random(1);
+  private final double[] mean = random.doubles(N * D, -1, 1).toArray();
+  private final double[] variance = random.doubles(N * D, 0.5, 2).toArray();
+  private final double[] factor = random.doubles(N * D * R, -1, 1).toArray();
+
+  @BeforeEach
+  void writeFiles() throws IOException {
+    save("m.npy", "<f8", N, mean);
+    save("v.npy", "<f8", N, variance);
+    NpyFiles.write(folder.resolve("w.npy"), "<f8", new long[] {N, D, R}, factor);
+    NpyFiles.write(folder.resolve("flat.npy"), "<f8", new long[] {N, D * R}, factor);
+    NpyFiles.write(folder.resolve("d.npy"), "<f8", new long[] {D}, Arrays.copyOf(variance, D));
+  }
+
+  private LowRankGaussians gaussians() {
+    return LowRankGaussians.of(ScaleKind.VARIANCE, mean, factor, variance, D);
+  }
+
+  private static final String Q = " --mean m.npy --cov-diag v.npy --cov-factor w.npy";
+
+  @Test
+  void matrixIsTheLibrarys() throws IOException {
+    try (KlEngine engine = KlEngine.builder().build()) {
+      double[] expected = engine.pairwise(gaussians(), gaussians(), new double[N * N]);
+      succeed("pairwise" + Q + " -o o.npy");
+      assertThat(values(read("o.npy", N, N))).containsExactly(expected);
+      succeed("pairwise" + Q + " --p-mean m.npy --p-cov-diag v.npy --p-cov-factor w.npy -o o.npy");
+      assertThat(values(read("o.npy", N, N))).containsExactly(expected);
+      LowRankGaussians shared =
+          LowRankGaussians.of(ScaleKind.VARIANCE, mean, factor, Arrays.copyOf(variance, D), D);
+      succeed("pairwise --mean m.npy --var d.npy --cov-factor w.npy -o o.npy");
+      assertThat(values(read("o.npy", N, N)))
+          .containsExactly(engine.pairwise(shared, shared, new double[N * N]));
+      succeed("standard" + Q + " -o s.npy");
+      assertThat(values(read("s.npy", N)))
+          .containsExactly(engine.toStandardNormal(gaussians(), new double[N]));
+      succeed("topk -k 2" + Q + " -o t.npy --indices i.npy");
+      succeed("logsumexp" + Q + " -o l.npy");
+    }
+  }
+
+  @Test
+  void besideADiagonalBatch() throws IOException {
+    succeed("pairwise" + Q + " --p-mean m.npy --p-var v.npy -o o.npy");
+    assertThat(values(read("o.npy", N, N))).doesNotContain(0);
+  }
+
+  @Test
+  void whatDoesNotFitIsNamed() throws IOException {
+    assertUserError(
+        "pairwise --mean m.npy --cov-diag v.npy --cov-factor flat.npy -o o.npy",
+        "flat.npy",
+        "(5, 8)",
+        "[N,D,r], (5, 4, r)");
+    assertUserError("pairwise --mean m.npy --cov-factor w.npy -o o.npy", "give exactly one of");
+    assertUserError(
+        "pairwise --mean m.npy --cov w.npy --cov-factor w.npy -o o.npy",
+        "goes with the scales of a diagonal");
+    factor[13] = Double.NaN;
+    NpyFiles.write(folder.resolve("w.npy"), "<f8", new long[] {N, D, R}, factor);
+    assertUserError("pairwise" + Q + " -o o.npy", "w.npy", "Gaussian 1, dimension 2", "is NaN");
+  }
+
+  @Test
+  void whatDoesNotTakeThemSaysSo() throws IOException {
+    assertUserError("pairwise --divergence hellinger" + Q + " -o o.npy", "low-rank covariances");
+    assertUserError(
+        "reduce --to 2" + Q + " -o o.npy --out-scale s.npy --out-weights u.npy",
+        "low-rank covariances");
+  }
+}
