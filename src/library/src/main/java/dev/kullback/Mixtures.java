@@ -3,6 +3,7 @@ package dev.kullback;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.engine.Arguments;
+import dev.kullback.internal.mixture.Barycenter;
 import dev.kullback.internal.mixture.MixtureBatch;
 import java.util.Arrays;
 import java.util.Objects;
@@ -338,6 +339,55 @@ public final class Mixtures {
       throw new IllegalArgumentException("alpha must be in [0, 1], but is " + alpha);
     }
     return batch("mixtures").entropyLowerBound(alpha);
+  }
+
+  /**
+   * Computes each mixture's barycenter, the Gaussian q of the least {@code Σ_a π_a D(f_a ‖ q)}, of mean μ and covariance P:
+   *
+   * <pre>
+   * KL                     μ = Σ π_a μ_a,         P = Σ π_a [P_a + (μ_a − μ)(μ_a − μ)ᵀ]: the mixture's moments
+   * REVERSE_KL             P⁻¹μ = Σ π_a P_a⁻¹μ_a,  P⁻¹ = Σ π_a P_a⁻¹
+   * SQUARED_WASSERSTEIN_2  μ = Σ π_a μ_a,         P = Σ π_a (P^½ P_a P^½)^½
+   * </pre>
+   *
+   * <p>The last is found by the fixed point of P. C. Álvarez-Esteban et al., "A fixed-point approach to barycenters in Wasserstein space",
+   * Journal of Mathematical Analysis and Applications 441 (2016) 744–762, to 1e-10 of both sides. Of diagonal components, q is the diagonal one of
+   * the least sum, and the closed form is {@code σ = Σ π_a σ_a}. Weights of an {@linkplain #unnormalized(Gaussians, double[])
+   * intensity} are divided by their sum. Everything is computed in double, on the calling thread.
+   *
+   * @param divergence {@link Divergence#KL}, {@link Divergence#REVERSE_KL} or {@link Divergence#SQUARED_WASSERSTEIN_2}
+   * @return N Gaussians of double, of the components' kind
+   * @throws IllegalArgumentException if the divergence is another one; if covariances are so near to singular that double does not have
+   *     the barycenter
+   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
+   */
+  public Gaussians barycenters(Divergence divergence) {
+    Objects.requireNonNull(divergence, "divergence");
+    boolean isKl = divergence.equals(Divergence.KL);
+    boolean isReverse = divergence.equals(Divergence.REVERSE_KL);
+    if (!isKl && !isReverse && !divergence.equals(Divergence.SQUARED_WASSERSTEIN_2)) {
+      throw new IllegalArgumentException(
+          "there is no barycenter of %s here; take kl, reverse-kl or squared-wasserstein-2"
+              .formatted(divergence));
+    }
+    int d = components.dimension();
+    Barycenter nearest = new Barycenter(KlEngine.batch(components), weights);
+    double[] means = new double[size() * d];
+    double[] scales = new double[size() * nearest.scale.length];
+    for (int m = 0; m < size(); m++) {
+      if (isKl) {
+        nearest.ofMoments(offsets[m], offsets[m + 1]);
+      } else if (isReverse) {
+        nearest.ofPrecisions(offsets[m], offsets[m + 1]);
+      } else {
+        nearest.ofTransport(offsets[m], offsets[m + 1]);
+      }
+      System.arraycopy(nearest.mean, 0, means, m * d, d);
+      System.arraycopy(nearest.scale, 0, scales, m * nearest.scale.length, nearest.scale.length);
+    }
+    return components instanceof FullGaussians
+        ? FullGaussians.ofCovariance(means, scales, d)
+        : DiagonalGaussians.ofVariance(means, scales, d);
   }
 
   @Override

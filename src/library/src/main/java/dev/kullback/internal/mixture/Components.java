@@ -360,6 +360,15 @@ abstract class Components {
     return false;
   }
 
+  /** Merges all components into the first. */
+  final void mergeAll() {
+    for (int k = 0; k < size; k++) {
+      next[k] = k + 1 < size ? k + 1 : NONE;
+    }
+    combine(0);
+    factor(0, true);
+  }
+
   /** Makes one list of the original ones of two components, in their order. */
   private void join(int i, int j) {
     int last = i;
