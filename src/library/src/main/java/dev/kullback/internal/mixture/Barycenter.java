@@ -2,7 +2,9 @@ package dev.kullback.internal.mixture;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.mixture.ReductionOptions.Rule;
+import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 
@@ -76,7 +78,7 @@ public final class Barycenter {
     double[] precision = new double[scale.length];
     for (int i = from; i < to; i++) {
       double a = share[i - from];
-      double[] p = a > 0 ? inverse(covariance(i)) : new double[scale.length];
+      double[] p = isFull ? inverseOfFactor(factor(i)) : inverse(covariance(i));
       batch.readMean(i, own);
       for (int r = 0; r < d; r++) {
         for (int c = isFull ? 0 : r; c < (isFull ? d : r + 1); c++) {
@@ -127,7 +129,7 @@ public final class Barycenter {
       double[] h = new double[d * d];
       for (int i = from; i < to; i++) {
         if (share[i - from] > 0) {
-          double[] root = root(product(transposed(l), product(covariance(i), l)));
+          double[] root = root(product(transposed(factor(i)), l));
           for (int k = 0; k < h.length; k++) {
             h[k] += share[i - from] * root[k];
           }
@@ -183,6 +185,18 @@ public final class Barycenter {
 
   // matrices [D, D]
 
+  /** Returns the lower factor of a component's covariance. */
+  private double[] factor(int i) {
+    double[] packed = ((FullBatch) batch).scaleTril();
+    double[] l = new double[d * d];
+    for (int r = 0, k = i * Cholesky.packedLength(d); r < d; r++) {
+      for (int c = 0; c <= r; c++) {
+        l[r * d + c] = packed[k++];
+      }
+    }
+    return l;
+  }
+
   /** Returns the lower factor of a covariance. */
   private double[] factor(double[] a) {
     double[] l = new double[d * d];
@@ -219,7 +233,11 @@ public final class Barycenter {
     if (!isFull) {
       return Arrays.stream(a).map(v -> 1 / v).toArray();
     }
-    double[] inverse = inverseFactor(factor(a));
+    return inverseOfFactor(factor(a));
+  }
+
+  private double[] inverseOfFactor(double[] l) {
+    double[] inverse = inverseFactor(l);
     return product(transposed(inverse), inverse);
   }
 
@@ -256,7 +274,11 @@ public final class Barycenter {
     return most;
   }
 
-  /** Returns the square root of a positive definite matrix, by Jacobi's rotations, which overwrite it. */
+  /**
+   * Returns {@code (AᵀA)^½ = VΣVᵀ} of {@code A = UΣVᵀ}, which keeps the digits that AᵀA would lose: rotations of A's columns, which it
+   * overwrites, make them orthogonal (M. R. Hestenes, "Inversion of matrices by biorthogonalization and related results", Journal of the Society
+   * for Industrial and Applied Mathematics 6, 1958).
+   */
   private double[] root(double[] a) {
     double[] v = new double[d * d];
     for (int h = 0; h < d; h++) {
@@ -268,50 +290,50 @@ public final class Barycenter {
       for (int p = 0; p < d; p++) {
         pass();
         for (int q = p + 1; q < d; q++) {
-          double off = a[p * d + q];
-          if (Math.abs(off) > 0x1p-52 * Math.sqrt(Math.abs(a[p * d + p] * a[q * d + q]))) {
+          double x = columns(a, p, p);
+          double y = columns(a, q, q);
+          double xy = columns(a, p, q);
+          if (Math.abs(xy) > 0x1p-50 * Math.sqrt(x * y)) {
             isDone = false;
-            rotate(a, v, p, q, off);
+            double theta = (y - x) / (2 * xy);
+            double t = Math.copySign(1, theta) / (Math.abs(theta) + Math.sqrt(1 + theta * theta));
+            rotate(a, p, q, t);
+            rotate(v, p, q, t);
           }
         }
       }
     }
     double[] root = new double[d * d];
     for (int k = 0; k < d; k++) {
-      double t = Math.sqrt(Math.max(0, a[k * d + k]));
+      double s = Math.sqrt(columns(a, k, k));
       for (int r = 0; r < d; r++) {
         for (int c = 0; c < d; c++) {
-          root[r * d + c] += v[r * d + k] * t * v[c * d + k];
+          root[r * d + c] += v[r * d + k] * s * v[c * d + k];
         }
       }
     }
     return root;
   }
 
-  /** Makes an element 0 by a rotation, and multiplies v by it. */
-  private void rotate(double[] a, double[] v, int p, int q, double off) {
-    double theta = (a[q * d + q] - a[p * d + p]) / (2 * off);
-    double t = Math.copySign(1, theta) / (Math.abs(theta) + Math.sqrt(1 + theta * theta));
+  /** Returns the inner product of two columns. */
+  private double columns(double[] a, int p, int q) {
+    double sum = 0;
+    for (int k = 0; k < d * d; k += d) {
+      sum += a[k + p] * a[k + q];
+    }
+    return sum;
+  }
+
+  /** Rotates two columns by the angle of this tangent. */
+  private void rotate(double[] a, int p, int q, double t) {
     double cos = 1 / Math.sqrt(1 + t * t);
     double sin = t * cos;
-    for (int k = 0; k < d; k++) {
-      double x = a[k * d + p];
-      double y = a[k * d + q];
-      a[k * d + p] = cos * x - sin * y;
-      a[k * d + q] = sin * x + cos * y;
-      double e = v[k * d + p];
-      double f = v[k * d + q];
-      v[k * d + p] = cos * e - sin * f;
-      v[k * d + q] = sin * e + cos * f;
+    for (int k = 0; k < d * d; k += d) {
+      double x = a[k + p];
+      double y = a[k + q];
+      a[k + p] = cos * x - sin * y;
+      a[k + q] = sin * x + cos * y;
     }
-    for (int k = 0; k < d; k++) {
-      double x = a[p * d + k];
-      double y = a[q * d + k];
-      a[p * d + k] = cos * x - sin * y;
-      a[q * d + k] = sin * x + cos * y;
-    }
-    a[p * d + q] = 0;
-    a[q * d + p] = 0;
   }
 
   private void pass() {
