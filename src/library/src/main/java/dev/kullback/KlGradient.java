@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The error is at most 1e-5 of the sum of the magnitudes of these terms, d² and {@code v_q − v_p} apart, and 1e-12 of it if either batch is of
  * double. That holds however near the Gaussians are, as differences are computed without loss; equal Gaussians have exactly 0. No result is NaN:
- * terms beyond double's range count as its greatest number. Beside these errors, numbers below 1e-30 may lose digits, of batches of double below
+ * derivatives by the logarithms of scales, and by means, beyond double's range count as its greatest number. Beside these errors, numbers below 1e-30 may lose digits, of batches of double below
  * 1e-290. A loss of {@link #logSumExp} weighs divergences of 1e-12; of batches of float, columns with less than 1e-24 of a row's weight
  * have none of it. The bits do not depend on threads.
  *

@@ -34,6 +34,7 @@ class VerifyTest {
               "within",
               "within, reverse",
               "logSumExp",
+              "gradient of pairwise",
               "logDensity",
               "mahalanobis",
               "nearest of points",

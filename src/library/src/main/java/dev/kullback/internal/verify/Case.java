@@ -7,12 +7,14 @@ import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.function.IntToDoubleFunction;
 import java.util.function.Supplier;
@@ -96,6 +98,10 @@ final class Case implements AutoCloseable {
 
   private @Nullable PointCase points;
 
+  private @Nullable GradientCase gradients;
+
+  private final Formula formula;
+
   /** KL(p_j ‖ q_i) of a case with an index, whose reverse searches have the roles of its p exchanged. */
   private final double[] reverse;
 
@@ -110,6 +116,7 @@ final class Case implements AutoCloseable {
    * @param threads of the searches of an index; 0 for a case without
    */
   Case(Formula formula, Kind kind, int[] shape, int turn, int round, int threads) {
+    this.formula = formula;
     pair = new Pair(formula, new Worker());
     hasMixtures = formula == Kl.FORWARD && threads == 0;
     this.kind = kind;
@@ -202,6 +209,30 @@ final class Case implements AutoCloseable {
       points = new PointCase(this, plainQ, plainP);
     }
     return points;
+  }
+
+  /** Whether its divergence has a gradient for its batches, which are two and have inverses. */
+  boolean hasGradient() {
+    return index == null
+        && !isSelf
+        && Term.of(formula) != null
+        && q instanceof DiagonalBatch
+        && p instanceof DiagonalBatch
+        && !q.isSingular()
+        && !p.isSingular();
+  }
+
+  /** Returns gradients of its matrix. */
+  GradientCase gradients() {
+    if (gradients == null) {
+      gradients = new GradientCase(this);
+    }
+    return gradients;
+  }
+
+  /** Returns what they are pair by pair. */
+  Expected expectedGradients() {
+    return gradients().expected(Objects.requireNonNull(Term.of(formula)));
   }
 
   /** Returns mixtures of its Gaussians. */

@@ -129,6 +129,11 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
                         }
                       }),
               c -> Expected.of(c.kl, c.contract)),
+          new Operation(
+              "gradient of pairwise",
+              Case::hasGradient,
+              (engine, q, p, c, r) -> c.gradients().run(engine, q, p, r),
+              Case::expectedGradients),
           points(
               "logDensity",
               (engine, x, p, _, r) ->
