@@ -29,12 +29,12 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The error is at most 1e-5 of the sum of the magnitudes of these terms, d² and {@code v_q − v_p} apart, and 1e-12 of it if either batch is of
  * double. That holds however near the Gaussians are, as differences are computed without loss; equal Gaussians have exactly 0. No result is NaN:
- * derivatives by the logarithms of scales, and by means, beyond double's range count as its greatest number. Beside these errors, numbers below 1e-30 may lose digits, of batches of double below
+ * a term's derivative by a mean or by the logarithm of a scale that is beyond double's range counts as its greatest number. Beside these errors, numbers below 1e-30 may lose digits, of batches of double below
  * 1e-290. A loss of {@link #logSumExp} weighs divergences of 1e-12; of batches of float, columns with less than 1e-24 of a row's weight
  * have none of it. The bits do not depend on threads.
  *
- * <p>Memory: 16 bytes for each parameter's result, two or three times the batches' own, which these keep, and 8 MB. A warm call with one thread
- * allocates nothing. An instance is for one thread at a time; an engine may have many.
+ * <p>Memory: for each Gaussian and each dimension, rounded up to 16 dimensions, 16 bytes of the engine's and 16 that the batch keeps, 32 of double,
+ * and 8 MB for weights. A warm call with one thread allocates nothing. An instance is for one thread at a time; an engine may have many.
  *
  * @since 0.1.0
  */
