@@ -268,7 +268,8 @@ public final class KlGradient {
   private static DiagonalBatch diagonal(Gaussians batch, String name) {
     if (!(Objects.requireNonNull(batch, name) instanceof DiagonalGaussians d)) {
       throw new IllegalArgumentException(
-          name + " has full covariances, whose gradients are not computed; give DiagonalGaussians");
+          "%s is a batch of %s, whose gradients are not computed; give DiagonalGaussians"
+              .formatted(name, batch.getClass().getSimpleName()));
     }
     if (d.batch.isDeterministic()) {
       throw new IllegalArgumentException(

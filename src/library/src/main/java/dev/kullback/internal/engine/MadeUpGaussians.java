@@ -139,7 +139,7 @@ public final class MadeUpGaussians {
   }
 
   /** Makes a new batch of doubles of which the first columns of the factors are added to the diagonal. */
-  Batch lowRank(int most) {
+  public Batch lowRank(int most) {
     int r = Math.min(most, d);
     double[] factor = new double[mean.length * r];
     for (int k = 0; k < factor.length; k++) {

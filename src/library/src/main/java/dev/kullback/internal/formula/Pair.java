@@ -2,6 +2,7 @@ package dev.kullback.internal.formula;
 
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.FullBatch;
@@ -31,6 +32,10 @@ public final class Pair implements BlockKernel<Operands<?>> {
 
   /** Relative difference up to which two values of {@link #precise} may be equal: diagonal ones err by 1e-13 each. */
   public static final double PRECISE_ERROR = 2e-13;
+
+  /** N(0, I), kept with a batch, as KL has no other form for it: a batch of another dimension in turn allocates nothing. */
+  private static final DerivedForm<LowRankBatch, DiagonalBatch> NORMAL =
+      new DerivedForm<>(g -> normal(g.form(), g.dimension()), DiagonalBatch::memoryBytes);
 
   private final Formula formula;
   private final Worker worker;
@@ -240,21 +245,27 @@ public final class Pair implements BlockKernel<Operands<?>> {
 
   /** Returns N(0, I) of a batch's dimension and kind of scales, of float as it has no part in the precision. */
   private DiagonalBatch normal(Batch q) {
+    if (q instanceof LowRankBatch g) {
+      return NORMAL.of(g);
+    }
     Scale kind = q.form() instanceof Scale form ? form : Scale.STD;
     DiagonalBatch last = normal;
     if (last == null || last.dimension() != q.dimension() || last.kind() != kind) {
-      float[] scale = new float[q.dimension()];
-      Arrays.fill(scale, (float) kind.unit());
-      last =
-          DiagonalBatch.of(
-              Elements.of(new float[scale.length], "mean").owned(),
-              Elements.of(scale, kind.argument()).owned(),
-              scale.length,
-              kind,
-              ScalePolicy.STRICT,
-              RangeCheck.PLAIN);
+      last = normal(kind, q.dimension());
       normal = last;
     }
     return last;
+  }
+
+  private static DiagonalBatch normal(Scale kind, int dimension) {
+    float[] scale = new float[dimension];
+    Arrays.fill(scale, (float) kind.unit());
+    return DiagonalBatch.of(
+        Elements.of(new float[dimension], "mean").owned(),
+        Elements.of(scale, kind.argument()).owned(),
+        dimension,
+        kind,
+        ScalePolicy.STRICT,
+        RangeCheck.PLAIN);
   }
 }

@@ -53,6 +53,9 @@ final class Case implements AutoCloseable {
   /** Contract of double times a condition number, which is 10 and more in these batches. */
   private static final double FULL_CONTRACT = 1e-11;
 
+  /** Columns of low-rank factors. */
+  private static final int RANK = 3;
+
   /** Error that sums and logarithms of rows add. */
   static final double ROUNDING = 1e-12;
 
@@ -118,7 +121,7 @@ final class Case implements AutoCloseable {
   Case(Formula formula, Kind kind, int[] shape, int turn, int round, int threads) {
     this.formula = formula;
     pair = new Pair(formula, new Worker());
-    hasMixtures = formula == Kl.FORWARD && threads == 0;
+    hasMixtures = formula == Kl.FORWARD && threads == 0 && kind != Kind.LOW_RANK;
     this.kind = kind;
     Scale inTurn = SCALES.get(turn % SCALES.size());
     boolean isQueryOfFloats = threads > 0 && !isDoubleQ();
@@ -136,7 +139,7 @@ final class Case implements AutoCloseable {
     isSelf =
         n == m && round % 2 == 1 && kind != Kind.MIXED && kind.isFull(true) == kind.isFull(false);
     SplittableRandom random = new SplittableRandom(100L * round + d);
-    MadeUpGaussians normal = MadeUpGaussians.normal(d, full);
+    MadeUpGaussians normal = MadeUpGaussians.normal(d, full || kind == Kind.LOW_RANK);
     MadeUpGaussians center = kind.isNear() ? normal.around(1, random, 1) : normal;
     // Hellinger's distances of unlike Gaussians round to 1, which has no order that double could
     // tell
@@ -152,7 +155,8 @@ final class Case implements AutoCloseable {
     makeP = isSelf ? makeQ : () -> batch(b, kind.isFull(false), scaleP, kind.isDouble);
     q = makeQ.get();
     p = isSelf ? q : makeP.get();
-    contract = !kind.isDouble ? FLOAT_CONTRACT : full ? FULL_CONTRACT : DOUBLE_CONTRACT;
+    boolean isConditioned = full || kind == Kind.LOW_RANK;
+    contract = !kind.isDouble ? FLOAT_CONTRACT : isConditioned ? FULL_CONTRACT : DOUBLE_CONTRACT;
     plainQ =
         kind == Kind.COVARIANCE ? a.full(MatrixForm.SCALE_TRIL, true, Platform::factorization) : q;
     plainP =
@@ -256,6 +260,9 @@ final class Case implements AutoCloseable {
   }
 
   private Batch batch(MadeUpGaussians g, boolean full, Scale scale, boolean isDouble) {
+    if (kind == Kind.LOW_RANK) {
+      return g.lowRank(RANK);
+    }
     MatrixForm matrix = kind == Kind.COVARIANCE ? MatrixForm.COVARIANCE : MatrixForm.SCALE_TRIL;
     return full ? g.full(matrix, isDouble, Platform::factorization) : g.diagonal(scale, isDouble);
   }

@@ -12,7 +12,8 @@ enum Kind {
   COVARIANCE("full double covariances", true),
   NEAR_FULL("full double near-duplicates", true),
   DIAGONAL_FULL("float diagonal and full", false),
-  FULL_DIAGONAL("float full and diagonal", false);
+  FULL_DIAGONAL("float full and diagonal", false),
+  LOW_RANK("double low rank", true);
 
   final String title;
   final boolean isDouble;

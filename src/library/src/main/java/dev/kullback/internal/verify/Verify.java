@@ -3,6 +3,7 @@ package dev.kullback.internal.verify;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Kernels;
+import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.PairKl;
@@ -192,10 +193,19 @@ public final class Verify {
   private List<Supplier<Case>> cases(
       Kind kind, int[][] shapes, int[][] ofIndex, int turn, int round) {
     List<Supplier<Case>> cases = new ArrayList<>();
+    boolean isLowRank = kind == Kind.LOW_RANK;
+    boolean isTaken = engine.formula().hasLowRank() && engine.backend() != Platform.Choice.CUDA;
+    if (isLowRank && !isTaken) {
+      return cases;
+    }
     if (turn < shapes.length) {
       cases.add(() -> new Case(engine.formula(), kind, shapes[turn], turn + round, round, 0));
     }
-    if (turn < ofIndex.length && hasIndex && !kind.isFull(true) && !kind.isFull(false)) {
+    if (turn < ofIndex.length
+        && hasIndex
+        && !isLowRank
+        && !kind.isFull(true)
+        && !kind.isFull(false)) {
       int threads = engine.threads();
       cases.add(
           () -> new Case(engine.formula(), kind, ofIndex[turn], turn + round, round, threads));
