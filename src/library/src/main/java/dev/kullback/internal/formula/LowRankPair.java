@@ -27,7 +27,7 @@ import java.util.Arrays;
  */
 final class LowRankPair implements Formula.Full {
   /**
-   * Dimensions of a block. Each is an array of its own, so that loops have one index for all, as C2 makes no vectors of others: a quarter of the time
+   * Dimensions of a block. Each is an array of its own, so that loops have one index for all, as C2 makes no vectors of others: 0.7 of the time
    * (Zen 4, D = 512, r = 8).
    */
   private static final int BLOCK = 128;
