@@ -402,6 +402,21 @@ class GradientTest {
     }
   }
 
+  /** Products of cotangents and derivatives beyond double's range, by log-variances of a σ below it, where ∞ · 0 would be NaN. */
+  @Test
+  void overflowIsNotNan() {
+    double[] zero = {0};
+    DiagonalGaussians q = DiagonalGaussians.ofLogVariance(zero, new double[] {1400}, 1);
+    DiagonalGaussians p = DiagonalGaussians.ofLogVariance(zero, new double[] {-2000}, 1);
+    double[] mean = new double[1];
+    double[] scale = {Double.NaN};
+    try (KlEngine engine =
+        KlEngine.builder().divergence(Divergence.SQUARED_WASSERSTEIN_2).build()) {
+      engine.gradient().p(mean, scale).aligned(q, p, new double[] {1e30});
+      assertThat(scale[0]).isZero();
+    }
+  }
+
   @Test
   void errors() {
     DiagonalGaussians q = DiagonalGaussians.ofStd(new float[4], new float[] {1, 1, 1, 1}, 2);

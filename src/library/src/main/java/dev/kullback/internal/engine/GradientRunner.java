@@ -279,7 +279,8 @@ final class GradientRunner {
 
   private void put(boolean ofQ, DiagonalBatch batch, Term term, int at, double mean, double scale) {
     double s = batch.scale(at);
-    double byScale = batch.isClamped(at) ? 0 : term.byScale(batch.kind(), s, scale);
+    double byScale =
+        batch.isClamped(at) ? 0 : term.byScale(batch.kind(), s, PairGradient.held(scale));
     call.put(ofQ, at, term.byMean(mean), byScale);
   }
 
