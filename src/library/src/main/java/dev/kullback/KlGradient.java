@@ -231,8 +231,17 @@ public final class KlGradient {
     checkTargets(q, p);
   }
 
+  /** Checks a length: a cotangent that is longer is likely to be of another operation. */
+  private static void checkCotangents(int needed, int length) {
+    if (length != needed) {
+      throw new IllegalArgumentException(
+          "cotangent has %d elements; it must have %d, one for each value"
+              .formatted(length, needed));
+    }
+  }
+
   private static void checkCotangent(Gaussians q, double[] cotangent) {
-    Arguments.checkLength("cotangent", q.size(), cotangent.length);
+    checkCotangents(q.size(), Objects.requireNonNull(cotangent, "cotangent").length);
     for (int i = 0; i < q.size(); i++) {
       if (!(Math.abs(cotangent[i]) <= Double.MAX_VALUE)) {
         throw new IllegalArgumentException(
@@ -242,6 +251,10 @@ public final class KlGradient {
   }
 
   private void checkTargets(Gaussians q, Gaussians p) {
+    if (call.sendsTwice()) {
+      throw new IllegalArgumentException(
+          "an array for q's gradient is one for p's, too; each receives a gradient of its own");
+    }
     if (q == p && call.length(false) >= 0) {
       throw new IllegalArgumentException(
           "q is p, whose gradient is the sum of both: it goes to q's arrays, so give none for p");
@@ -265,13 +278,13 @@ public final class KlGradient {
     return diagonal(batch, name);
   }
 
-  private static DiagonalBatch diagonal(Gaussians batch, String name) {
+  private DiagonalBatch diagonal(Gaussians batch, String name) {
     if (!(Objects.requireNonNull(batch, name) instanceof DiagonalGaussians d)) {
       throw new IllegalArgumentException(
-          "%s is a batch of %s, whose gradients are not computed; give DiagonalGaussians"
-              .formatted(name, batch.getClass().getSimpleName()));
+          "%s has %s covariances, whose gradients are not computed; give DiagonalGaussians"
+              .formatted(name, batch instanceof LowRankGaussians ? "low-rank" : "full"));
     }
-    if (d.batch.isDeterministic()) {
+    if (engine.formula().hasDeterministic() && d.batch.isDeterministic()) {
       throw new IllegalArgumentException(
           name
               + " is deterministic (std 0), whose divergence is 0 by convention and has no gradient");

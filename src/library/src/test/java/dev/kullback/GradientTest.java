@@ -417,6 +417,25 @@ class GradientTest {
     }
   }
 
+  /** The Wasserstein distance has a gradient where σ is 0, whatever policy let it be. */
+  @Test
+  void zeroStd() {
+    double[] mean = {1, 2};
+    DiagonalGaussians p = DiagonalGaussians.ofStd(new double[2], new double[] {1, 2}, 2);
+    try (KlEngine engine =
+        KlEngine.builder().divergence(Divergence.SQUARED_WASSERSTEIN_2).build()) {
+      for (ScalePolicy policy :
+          new ScalePolicy[] {ScalePolicy.SEMIDEFINITE, ScalePolicy.DETERMINISTIC_IF_ZERO}) {
+        DiagonalGaussians q = Batch.Kind.STD.of(mean, new double[2], 2, policy);
+        double[] byMean = new double[2];
+        double[] byStd = new double[2];
+        engine.gradient().q(byMean, byStd).pairwise(q, p, new double[] {1});
+        assertThat(byMean).containsExactly(2, 4);
+        assertThat(byStd).containsExactly(-2, -4);
+      }
+    }
+  }
+
   @Test
   void errors() {
     DiagonalGaussians q = DiagonalGaussians.ofStd(new float[4], new float[] {1, 1, 1, 1}, 2);
@@ -435,6 +454,12 @@ class GradientTest {
           () -> gradient.rowSum(q, q, new double[] {1, Double.POSITIVE_INFINITY}),
           "cotangent[1] is Infinity; it must be finite");
       assertRejected(() -> engine.gradient().q(four, four), "same array");
+      assertRejected(
+          () -> engine.gradient().q(four, new float[4]).p(new float[4], four).aligned(q, q, g),
+          "an array for q's gradient is one for p's, too");
+      LowRankGaussians lowRank =
+          LowRankGaussians.of(ScaleKind.STD, new float[2], new float[2], new float[] {1, 1}, 2);
+      assertRejected(() -> gradient.pairwise(lowRank, q, g), "q has low-rank covariances");
       assertRejected(
           () -> engine.gradient().q(new float[3], four).rowSum(q, q, g),
           "q's gradient has 3 elements but 4");

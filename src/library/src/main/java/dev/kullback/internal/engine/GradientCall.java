@@ -37,6 +37,12 @@ public final class GradientCall {
       }
     }
 
+    /** Whether an array is one of these. */
+    private boolean has(@Nullable Object array) {
+      return array != null
+          && (array == mean32 || array == scale32 || array == mean64 || array == scale64);
+    }
+
     int length() {
       return mean32 != null && scale32 != null
           ? Math.min(mean32.length, scale32.length)
@@ -60,6 +66,11 @@ public final class GradientCall {
     target.scale32 = null;
     target.mean64 = mean;
     target.scale64 = scale;
+  }
+
+  /** Whether an array for q's gradient is one for p's, too. */
+  public boolean sendsTwice() {
+    return p.has(q.mean32) || p.has(q.scale32) || p.has(q.mean64) || p.has(q.scale64);
   }
 
   /** Returns the elements of the shorter array for q's gradient, or p's; −1 if it goes nowhere. */

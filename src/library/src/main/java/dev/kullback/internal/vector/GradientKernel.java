@@ -126,7 +126,13 @@ public final class GradientKernel {
 
   /** Returns the length of an array of sums. */
   public static int sums(DiagonalBatch g) {
-    return Math.multiplyExact(Math.ceilDiv(g.dimension(), W) * 2 * W, g.size());
+    long length = (long) Math.ceilDiv(g.dimension(), W) * 2 * W * g.size();
+    if (length > Integer.MAX_VALUE - 8) {
+      throw new IllegalArgumentException(
+          "a batch of %d x %d is too large for its gradient; divide it by rows"
+              .formatted(g.size(), g.dimension()));
+    }
+    return (int) length;
   }
 
   /** Adds the derivatives of one pair. */
