@@ -372,6 +372,37 @@ class LowRankTest {
     }
   }
 
+  /** Proportional columns whose squares are 1e32 and more: the factor's pivots, 1 and more, are less than their roundings. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void proportionalColumnsFarAboveTheDiagonalAreNeverNaN(Backend backend) {
+    int n = 6;
+    int d = 5;
+    for (double by : new double[] {1e14, 1e16, 1e18, 1e30, 1e70}) {
+      Random random = new Random(3);
+      Arrays3 made = random(n, d, 3, Data.USUAL, random);
+      for (int k = 0; k < made.factor.length; k++) {
+        made.factor[k] =
+            by
+                * (k % 3 == 0
+                    ? random.nextGaussian()
+                    : made.factor[k - k % 3] / by * (1 + 0.3 * (k % 3)));
+      }
+      LowRankGaussians g = made.gaussians(true, d);
+      DiagonalGaussians diagonal = DiagonalGaussians.ofStd(made.mean, made.std, d);
+      try (KlEngine engine = Engines.on(backend)) {
+        for (Gaussians[] pair : new Gaussians[][] {{g, g}, {diagonal, g}, {g, diagonal}}) {
+          for (double kl : engine.pairwise(pair[0], pair[1], new double[n * n])) {
+            assertThat(kl).as("%s, %s, %s", by, pair[0], pair[1]).isGreaterThanOrEqualTo(0);
+          }
+        }
+        for (double kl : engine.toStandardNormal(g, new double[n])) {
+          assertThat(kl).as("%s", by).isGreaterThanOrEqualTo(0);
+        }
+      }
+    }
+  }
+
   @Test
   void readsBackWhatItWasGiven() {
     int d = 7;

@@ -74,7 +74,8 @@ public final class Capacitance {
         for (int k = 0; k < b; k++) {
           sum -= c[a * rank + k] * c[b * rank + k];
         }
-        c[a * rank + b] = a == b ? Math.sqrt(sum) : sum / c[b * rank + b];
+        // a pivot of I + K is at least 1: it is not where roundings are larger
+        c[a * rank + b] = a == b ? Math.sqrt(Math.max(1, sum)) : sum / c[b * rank + b];
       }
     }
   }

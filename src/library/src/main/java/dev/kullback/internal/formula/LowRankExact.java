@@ -181,6 +181,9 @@ final class LowRankExact {
         }
       }
       DoubleDouble pivot = m[k * r + k];
+      if (!(pivot.toDouble() >= 1)) {
+        pivot.set(1); // of I + K it is at least 1: it is not where roundings are larger
+      }
       if (divide) {
         product.divide(pivot);
       } else {
