@@ -88,15 +88,13 @@ public final class KlGradient {
    * @param cotangent g, row-major {@code [N, M]}, finite
    */
   public void pairwise(Gaussians q, Gaussians p, float[] cotangent) {
-    int length = checkMatrix(q, p);
-    Arguments.checkLength("cotangent", length, cotangent.length);
+    checkCotangents(checkMatrix(q, p), Objects.requireNonNull(cotangent, "cotangent").length);
     all("gradient.pairwise", q, p, cotangent, null, true, false, null);
   }
 
   /** Computes the gradient of {@link #pairwise(Gaussians, Gaussians, float[])}. */
   public void pairwise(Gaussians q, Gaussians p, double[] cotangent) {
-    int length = checkMatrix(q, p);
-    Arguments.checkLength("cotangent", length, cotangent.length);
+    checkCotangents(checkMatrix(q, p), Objects.requireNonNull(cotangent, "cotangent").length);
     all("gradient.pairwise", q, p, null, cotangent, true, false, null);
   }
 

@@ -24,9 +24,10 @@ import java.util.Objects;
  * may be of another rank or precision, or diagonal; beside one of full covariances, this one is written out as such. Other divergences, a
  * {@link KlIndex}, {@link Mixtures}, densities and a CUDA device do not take it: {@link #full()} makes a batch that they take.
  *
- * <p>An entry is within 1e-5 of its value for batches of {@code float}. For those of {@code double} it is within 1e-12, times the condition number
- * of {@code I + WᵀV⁻¹W} of p, down to 1e-18 of the sum of the sizes of the terms from which it is computed, such as D; below that, where W
- * of p and q span the same but differ, the error is 1e-30 of that sum. It is 0 for equal parameters, at least 0, and never NaN.
+ * <p>An entry is within 1e-5 of its value for batches of {@code float}, down to 1e-25 of the sum of the sizes of the terms from which it is
+ * computed, such as D and {@code Σ_h W_h²/v_h}. For those of {@code double} it is within 1e-12, times the condition number of {@code I + WᵀV⁻¹W} of p,
+ * down to 1e-18 of that sum. Below that, where W of p and q span the same but differ, or W is far larger than the diagonal, the error is 1e-30 of
+ * that sum. It is 0 for equal parameters, at least 0, and never NaN.
  *
  * <p>The arrays are copied; W is held in double. It takes {@code 8·N·D·r} bytes beside the diagonal Gaussians.
  *
@@ -47,7 +48,7 @@ public final class LowRankGaussians implements Gaussians {
    * @param factor W, row-major {@code [N, D, r]}, finite; its length tells r
    * @param diagonal scales of the diagonal part, row-major {@code [N, D]}, positive, or {@code [D]}, which all share
    * @param dimension D
-   * @throws InvalidGaussianException if a value is invalid, or {@code Σ_h W_h²/v_h} of a column is beyond 2⁵⁰⁰
+   * @throws InvalidGaussianException if a value is invalid, or {@code Σ_h W_h²/v_h} of a column is beyond 2⁶⁰
    * @throws IllegalArgumentException if the arrays do not have these shapes, or are empty or too large, or {@code kind} is of matrices
    */
   public static LowRankGaussians of(

@@ -390,11 +390,13 @@ class GradientTest {
       DiagonalGaussians q = drawn.q().gaussians();
       DiagonalGaussians p = drawn.p().gaussians();
       Arrays4 out = Arrays4.of(drawn.q(), drawn.p());
-      double[] g = new double[21 * 35];
+      double[] matrix = new double[21 * 35];
+      double[] g = new double[21];
+      Arrays.fill(matrix, 1);
       Arrays.fill(g, 1);
       try (KlEngine engine = Engines.on(backend)) {
         KlGradient gradient = out.of(engine);
-        WarmCalls.allocateNothing("pairwise", 50, () -> gradient.pairwise(q, p, g));
+        WarmCalls.allocateNothing("pairwise", 50, () -> gradient.pairwise(q, p, matrix));
         WarmCalls.allocateNothing("logSumExp", 50, () -> gradient.logSumExp(q, p, g));
         WarmCalls.allocateNothing("rowSum", 50, () -> gradient.rowSum(q, p, g));
         WarmCalls.allocateNothing("standard", 50, () -> gradient.toStandardNormal(q, g));
@@ -442,11 +444,14 @@ class GradientTest {
     FullGaussians full = FullBatch.random(false, 2, 2, 10, 0, new Random(1)).gaussians();
     float[] four = new float[4];
     double[] g = {1, 1, 1, 1};
+    double[] two = {1, 1};
     try (KlEngine engine = KlEngine.builder().build()) {
       KlGradient gradient = engine.gradient().q(four, new float[4]);
       assertRejected(() -> gradient.pairwise(q, full, g), "p has full covariances");
       assertRejected(
-          () -> gradient.pairwise(q, q, new double[3]), "cotangent has 3 elements but 4");
+          () -> gradient.pairwise(q, q, new double[3]), "cotangent has 3 elements; it must have 4");
+      assertRejected(
+          () -> gradient.rowSum(q, q, new double[3]), "cotangent has 3 elements; it must have 2");
       assertRejected(
           () -> gradient.pairwise(q, q, new double[] {1, 1, Double.NaN, 1}),
           "cotangent, row 1, column 0, is NaN; it must be finite");
@@ -455,24 +460,25 @@ class GradientTest {
           "cotangent[1] is Infinity; it must be finite");
       assertRejected(() -> engine.gradient().q(four, four), "same array");
       assertRejected(
-          () -> engine.gradient().q(four, new float[4]).p(new float[4], four).aligned(q, q, g),
+          () -> engine.gradient().q(four, new float[4]).p(new float[4], four).aligned(q, q, two),
           "an array for q's gradient is one for p's, too");
       LowRankGaussians lowRank =
           LowRankGaussians.of(ScaleKind.STD, new float[2], new float[2], new float[] {1, 1}, 2);
       assertRejected(() -> gradient.pairwise(lowRank, q, g), "q has low-rank covariances");
       assertRejected(
-          () -> engine.gradient().q(new float[3], four).rowSum(q, q, g),
+          () -> engine.gradient().q(new float[3], four).rowSum(q, q, two),
           "q's gradient has 3 elements but 4");
       assertRejected(
-          () -> engine.gradient().p(four, new float[4]).rowSum(q, q, g), "q is p, whose gradient");
+          () -> engine.gradient().p(four, new float[4]).rowSum(q, q, two),
+          "q is p, whose gradient");
       DiagonalGaussians zero =
           Batch.Kind.STD.of(four, new float[4], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
-      assertRejected(() -> gradient.rowSum(zero, q, g), "q is deterministic (std 0)");
+      assertRejected(() -> gradient.rowSum(zero, q, two), "q is deterministic (std 0)");
     }
     KlEngine closed = KlEngine.builder().build();
     KlGradient late = closed.gradient();
     closed.close();
-    assertThatThrownBy(() -> late.rowSum(q, q, g)).isInstanceOf(AlreadyClosedException.class);
+    assertThatThrownBy(() -> late.rowSum(q, q, two)).isInstanceOf(AlreadyClosedException.class);
     assertThatThrownBy(closed::gradient).isInstanceOf(AlreadyClosedException.class);
     try (KlEngine engine = KlEngine.builder().divergence(Divergence.HELLINGER).build()) {
       assertRejected(

@@ -372,13 +372,13 @@ class LowRankTest {
     }
   }
 
-  /** Proportional columns whose squares are 1e32 and more: the factor's pivots, 1 and more, are less than their roundings. */
+  /** Proportional columns whose squares are 1e16 and more: the factor's pivots, 1 and more, are less than their roundings. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void proportionalColumnsFarAboveTheDiagonalAreNeverNaN(Backend backend) {
     int n = 6;
     int d = 5;
-    for (double by : new double[] {1e14, 1e16, 1e18, 1e30, 1e70}) {
+    for (double by : new double[] {1e6, 1e7, 3e7, 1e8}) {
       Random random = new Random(3);
       Arrays3 made = random(n, d, 3, Data.USUAL, random);
       for (int k = 0; k < made.factor.length; k++) {
@@ -461,7 +461,7 @@ class LowRankTest {
     assertThatThrownBy(
             () -> LowRankGaussians.of(ScaleKind.STD, two, two, new double[] {1, 1e-200}, 2))
         .isInstanceOf(InvalidGaussianException.class)
-        .hasMessageContaining("beyond 2^500");
+        .hasMessageContaining("beyond 2^60");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> LowRankGaussians.of(ScaleKind.STD, two, new double[3], two, 2))
         .withMessageContaining("[N, D, r] = [1, 2, r]");

@@ -12,8 +12,11 @@ import java.util.Arrays;
 
 /** N Gaussians {@code N(μ_i, diag(v_i) + W_i W_iᵀ)} of dimension D, with factors W of rank r, which may be 0. */
 public final class LowRankBatch extends Batch {
-  /** Greatest number on the diagonal of {@code WᵀV⁻¹W}. */
-  private static final double MOST = 0x1p500;
+  /**
+   * Greatest number on the diagonal of {@code WᵀV⁻¹W}. Terms as large are subtracted to 2⁻¹⁰², an error of 1e-12 then; were it 1e30, 0.18 would
+   * come out as 0.21.
+   */
+  private static final double MOST = 0x1p60;
 
   private static final DerivedForm<LowRankBatch, FullBatch> FULL =
       new DerivedForm<>(LowRankBatch::expanded, FullBatch::memoryBytes);
@@ -131,7 +134,7 @@ public final class LowRankBatch extends Batch {
       double x = gram[k];
       if (!(x <= MOST)) {
         String reason =
-            "column %d has Σ_h W_h²/v_h = %s, beyond 2^500: its diagonal is too small beside it"
+            "column %d has Σ_h W_h²/v_h = %s, beyond 2^60: the diagonal is too small beside it; give a larger one, or full covariances"
                 .formatted(a, x);
         throw Constructors.INVALID_GAUSSIAN.get().of("factor", i, -1, "", "", reason, "");
       }
