@@ -78,6 +78,8 @@ public final class PairGradient {
   private double meanQ;
   private double scaleQ;
   private double scaleP;
+  private double sizeQ;
+  private double sizeP;
 
   public PairGradient(Term term) {
     this.term = term;
@@ -104,6 +106,7 @@ public final class PairGradient {
       meanQ = held(mq - mp);
       scaleQ = held(scales.isGreaterQ ? difference : -difference);
       scaleP = -scaleQ;
+      sizeQ = sizeP = Math.abs(scaleQ);
       return;
     }
     boolean isMixed = kindQ != kindP;
@@ -116,12 +119,16 @@ public final class PairGradient {
     meanQ = held(kindP.standardize(y, sp));
     scaleQ = held(x);
     scaleP = -held(x + y * y);
+    sizeQ = Math.abs(x);
+    sizeP = sizeQ + y * y;
     if (term == Term.JEFFREYS) {
       double z = isMixed ? Variance.excess(second, first) : kindQ.excess(sp, sq);
       double w = kindQ.standardize(mq, mp, sq);
       meanQ = held(meanQ + held(kindQ.standardize(w, sq)));
       scaleQ = held(scaleQ - held(z + w * w));
       scaleP = held(scaleP + held(z));
+      sizeQ += Math.abs(z) + w * w;
+      sizeP += Math.abs(z);
     }
   }
 
@@ -143,5 +150,15 @@ public final class PairGradient {
   /** 2vp ∂vp or ½ ∂σp. */
   public double scaleP() {
     return scaleP;
+  }
+
+  /** The sum of the magnitudes of the parts of {@link #scaleQ}, to which its error is relative. */
+  public double sizeQ() {
+    return sizeQ;
+  }
+
+  /** The same of {@link #scaleP}. */
+  public double sizeP() {
+    return sizeP;
   }
 }

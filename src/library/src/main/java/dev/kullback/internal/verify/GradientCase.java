@@ -55,13 +55,14 @@ final class GradientCase {
         int a = at / c.m * c.d + h;
         int b = at % c.m * c.d + h;
         pair.set(q, a, p, b);
-        double mean = cotangents[at] * term.byMean(pair.meanQ());
-        double scaleQ = cotangents[at] * term.byScale(q.kind(), q.scale(a), pair.scaleQ());
-        double scaleP = cotangents[at] * term.byScale(p.kind(), p.scale(b), pair.scaleP());
-        add(values, allowed, a, mean);
-        add(values, allowed, c.n * c.d + a, scaleQ);
-        add(values, allowed, ofP + b, -mean);
-        add(values, allowed, ofP + c.m * c.d + b, scaleP);
+        double g = cotangents[at];
+        double mean = g * term.byMean(pair.meanQ());
+        add(values, allowed, a, mean, mean);
+        add(values, allowed, ofP + b, -mean, mean);
+        double byQ = g * term.byScale(q.kind(), q.scale(a), 1);
+        add(values, allowed, c.n * c.d + a, byQ * pair.scaleQ(), byQ * pair.sizeQ());
+        double byP = g * term.byScale(p.kind(), p.scale(b), 1);
+        add(values, allowed, ofP + c.m * c.d + b, byP * pair.scaleP(), byP * pair.sizeP());
       }
     }
     for (int k = 0; k < allowed.length; k++) {
@@ -70,8 +71,8 @@ final class GradientCase {
     return new Expected(values, allowed, Expected.NONE);
   }
 
-  private static void add(double[] values, double[] allowed, int at, double term) {
+  private static void add(double[] values, double[] allowed, int at, double term, double size) {
     values[at] += term;
-    allowed[at] += Math.abs(term);
+    allowed[at] += Math.abs(size);
   }
 }
