@@ -31,7 +31,9 @@ public final class Capacitance {
       }
     }
     factor();
-    invert();
+    for (int a = 0; a < rank; a++) {
+      Cholesky.invertRow(factor, rank, a, inverse);
+    }
   }
 
   /**
@@ -76,18 +78,6 @@ public final class Capacitance {
         }
         // a pivot of I + K is at least 1: it is not where roundings are larger
         c[a * rank + b] = a == b ? Math.sqrt(Math.max(1, sum)) : sum / c[b * rank + b];
-      }
-    }
-  }
-
-  private void invert() {
-    for (int a = 0; a < rank; a++) {
-      for (int b = 0; b <= a; b++) {
-        double sum = a == b ? 1 : 0;
-        for (int k = b; k < a; k++) {
-          sum -= factor[a * rank + k] * inverse[k * rank + b];
-        }
-        inverse[a * rank + b] = sum / factor[a * rank + a];
       }
     }
   }

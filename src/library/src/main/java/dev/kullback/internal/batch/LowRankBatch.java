@@ -295,7 +295,7 @@ public final class LowRankBatch extends Batch {
         for (int c = 0; c <= r; c++, k++) {
           element(i, r, c, element, product);
           l[k] = element.toDouble();
-          lLow[k] = Math.scalb(element.low(), element.exponent());
+          lLow[k] = element.restToDouble();
         }
       }
       if (!cholesky.factor(l, lLow, d, checkpoint::pass)) {

@@ -344,6 +344,12 @@ public final class BackgroundWarmUp {
     }
   }
 
+  /** Milliseconds until the rest ends. */
+  private static long leftToRest() {
+    return TimeUnit.NANOSECONDS.toMillis(restEnd - System.nanoTime());
+  }
+
+  /** Has the rest end so soon at most, unless calls have threads for all processors. */
   private static void endRest(long millis) {
     if (threads < Runtime.getRuntime().availableProcessors()) {
       restEnd = Math.min(restEnd, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis));
@@ -472,11 +478,10 @@ public final class BackgroundWarmUp {
   /** Lets the first call run by itself, unless somebody waits. */
   private static synchronized void rest() {
     try {
-      for (long left = 1; waiting == 0 && !isAbandoned && left > 0; ) {
-        left = TimeUnit.NANOSECONDS.toMillis(restEnd - System.nanoTime());
-        if (left > 0) {
-          BackgroundWarmUp.class.wait(left);
-        }
+      for (long left = leftToRest();
+          waiting == 0 && !isAbandoned && left > 0;
+          left = leftToRest()) {
+        BackgroundWarmUp.class.wait(left);
       }
     } catch (InterruptedException e) { // by nobody who knows it
       Thread.currentThread().interrupt();

@@ -48,8 +48,8 @@ final class LowRankExact {
     columns = zeros(columns, rp * (rq + 1));
     addUp(q, i, p, j);
     size = sum.toDouble() + q.dimension();
-    logOfFactor(ofQ, rq, true);
-    logOfFactor(ofP, rp, false);
+    factor(ofQ, rq, true);
+    factor(ofP, rp, false);
     for (int column = 0; column <= rq; column++) {
       solve(columns, column * rp, 1, rp);
       for (int k = 0; k < rp; k++) {
@@ -167,7 +167,7 @@ final class LowRankExact {
   }
 
   /** Replaces a matrix by its factor, and multiplies {@link #product} by its determinant, or divides it. */
-  private void logOfFactor(DoubleDouble[] m, int r, boolean divide) {
+  private void factor(DoubleDouble[] m, int r, boolean divide) {
     for (int k = 0; k < r; k++) {
       for (int l = 0; l <= k; l++) {
         DoubleDouble to = m[k * r + l];

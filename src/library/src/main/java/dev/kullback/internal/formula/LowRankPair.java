@@ -318,8 +318,8 @@ final class LowRankPair implements Formula.Full {
   }
 
   /**
-   * Returns 2 KL, and bounds the error of half of it. To first order, each sum of products errs by γ times the root of the product of the sums of its factors' squares, γ = (D/128 + 128 + r + 16)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at
-   * most.
+   * Returns 2 KL, and bounds the error of half of it. To first order, each sum of products errs by γ times the root of the product of the sums
+   * of its factors' squares, γ = (D/128 + 128 + r + 16)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at most.
    */
   private double total(int d, double diagonal, double squares) {
     int r = capacitance.rank();

@@ -217,13 +217,7 @@ public final class Barycenter {
     double[] inverse = new double[d * d];
     for (int r = 0; r < d; r++) {
       pass();
-      for (int c = 0; c <= r; c++) {
-        double t = c == r ? 1 : 0;
-        for (int k = c; k < r; k++) {
-          t -= l[r * d + k] * inverse[k * d + c];
-        }
-        inverse[r * d + c] = t / l[r * d + r];
-      }
+      Cholesky.invertRow(l, d, r, inverse);
     }
     return inverse;
   }

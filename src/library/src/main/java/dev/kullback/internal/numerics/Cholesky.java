@@ -123,12 +123,21 @@ public final class Cholesky implements Factorization {
     }
   }
 
+  /** Computes row r of the inverse of a lower factor, both row-major [n, n], after the rows above. */
+  public static void invertRow(double[] l, int n, int r, double[] inverse) {
+    for (int c = 0; c <= r; c++) {
+      double sum = c == r ? 1 : 0;
+      for (int k = c; k < r; k++) {
+        sum -= l[r * n + k] * inverse[k * n + c];
+      }
+      inverse[r * n + c] = sum / l[r * n + r];
+    }
+  }
+
   /** Computes e^x, which is to be within double's range. */
   public void exp(double x) {
     Variance v = Variance.of(Scale.LOG_VARIANCE, x);
-    set(
-        DoubleDouble.timesPowerOf2(v.high(), v.exponent()),
-        DoubleDouble.timesPowerOf2(v.low(), v.exponent()));
+    set(v.toDouble(), v.restToDouble());
   }
 
   @Override

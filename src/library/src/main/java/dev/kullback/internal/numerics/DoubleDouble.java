@@ -66,6 +66,11 @@ public class DoubleDouble {
     return shift(high, exponent);
   }
 
+  /** Returns what {@link #toDouble} lacks, likewise. */
+  public final double restToDouble() {
+    return shift(low, exponent);
+  }
+
   private static double shift(double x, long by) {
     return by == 0 ? x : timesPowerOf2(x, Math.clamp(by, -FARTHEST, FARTHEST));
   }

@@ -86,8 +86,8 @@ final class FloatGradientForm {
         case VARIANCE -> {}
         case LOG_VARIANCE -> {
           variance.set(kind, s);
-          high = Math.scalb(variance.high(), variance.exponent());
-          low = Math.scalb(variance.low(), variance.exponent());
+          high = variance.toDouble();
+          low = variance.restToDouble();
         }
         case PRECISION -> low = Math.fma(-high, s, 1) / s;
       }

@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
@@ -127,7 +128,7 @@ public final class GradientKernel {
   /** Returns the length of an array of sums. */
   public static int sums(DiagonalBatch g) {
     long length = (long) Math.ceilDiv(g.dimension(), W) * 2 * W * g.size();
-    if (length > Integer.MAX_VALUE - 8) {
+    if (length > Batch.MOST_ELEMENTS) {
       throw new IllegalArgumentException(
           "a batch of %d x %d is too large for its gradient; divide it by rows"
               .formatted(g.size(), g.dimension()));
