@@ -314,7 +314,6 @@ public final class BackgroundWarmUp {
   private static synchronized void start() {
     isResting = true;
     hasEnded = false;
-    isAbandoned = false;
     begun = System.nanoTime();
     restEnd = begun + TimeUnit.MILLISECONDS.toNanos(REST_MILLIS);
     try {
@@ -392,12 +391,18 @@ public final class BackgroundWarmUp {
   /** Lets others start a thread again if this one could not end by {@link #next}, as memory was short. */
   private static synchronized void died() {
     if (thread == Thread.currentThread()) {
-      thread = null;
+      ended();
       tried = null;
       WANTED.clear();
       BackgroundWarmUp.class.notifyAll();
       settle();
     }
+  }
+
+  /** Forgets the thread, and that it was to end: later trials are others. */
+  private static void ended() {
+    thread = null;
+    isAbandoned = false;
   }
 
   private static void tryAll() {
@@ -493,7 +498,9 @@ public final class BackgroundWarmUp {
   private static synchronized Map.@Nullable Entry<KernelGroup, Wanted> next() {
     Map.Entry<KernelGroup, Wanted> next = WANTED.pollFirstEntry();
     tried = next != null ? next.getKey() : null;
-    thread = next != null ? thread : null;
+    if (next == null) {
+      ended();
+    }
     BackgroundWarmUp.class.notifyAll();
     settle();
     return next;

@@ -2,6 +2,8 @@ package dev.kullback.internal.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.KlEngine;
 import dev.kullback.internal.formula.Chernoff;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Jeffreys;
@@ -10,12 +12,25 @@ import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Every group's trial runs to its end: what one throws the background leaves to the callers, who would then wait for the compiler. */
 @Tag("vector")
 class WarmUpTrialTest {
+  /** What was abandoned is another one: the engine is closed before its own has begun. */
+  @Test
+  void endsAfterAnotherWasAbandoned() {
+    Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
+    DiagonalGaussians g =
+        DiagonalGaussians.ofStd(new float[8], new float[] {1, 2, 1, 2, 1, 2, 1, 2}, 2);
+    try (KlEngine engine = KlEngine.builder().backgroundWarmUp(true).build()) {
+      engine.pairwise(g, g);
+    }
+    assertThat(BackgroundWarmUp.isAbandoned()).isFalse();
+  }
+
   @ParameterizedTest
   @EnumSource
   void ends(KernelGroup group) {
