@@ -128,7 +128,7 @@ public final class BackgroundWarmUp {
       for (KernelGroup group : groups) {
         if (!group.isCompiled() || !hasAsked(group)) {
           // asked outside the lock, as it may load classes
-          ask(this, groups, new Wanted(formula, dimension), VectorWidth.isWorthTrying());
+          ask(this, groups, dimension, VectorWidth.isWorthTrying());
           return;
         }
       }
@@ -205,24 +205,29 @@ public final class BackgroundWarmUp {
 
   /** Notes what a user's call needs and has it tried, in one step: nobody sees a group that is asked for and not waiting to be tried. */
   private static synchronized void ask(
-      User user, KernelGroup[] groups, Wanted wanted, boolean isWorthTrying) {
+      User user, KernelGroup[] groups, int dimension, boolean isWorthTrying) {
     if (!user.isOpen || Thread.currentThread() == thread) { // calls of a trial ask for nothing
       return;
     }
-    EnumSet<KernelGroup> asked = EnumSet.copyOf(user.asked);
-    Collections.addAll(asked, groups);
     for (KernelGroup group : groups) {
       if (group.isCompiled() || group == tried || WANTED.containsKey(group)) {
         continue;
       }
       if (isWorthTrying) {
         REFUSED.remove(group);
-        WANTED.put(group, wanted);
+        WANTED.put(group, new Wanted(user.formula, dimension));
       } else {
         REFUSED.add(group);
       }
     }
-    user.asked = asked;
+    for (KernelGroup group : groups) {
+      if (!user.hasAsked(
+          group)) { // most calls until vectors are compiled have, and are to allocate nothing
+        EnumSet<KernelGroup> asked = EnumSet.copyOf(user.asked);
+        asked.add(group);
+        user.asked = asked;
+      }
+    }
     if (thread == null && !WANTED.isEmpty()) {
       start();
     } else if (isResting && hasEnded) { // there is a second call
