@@ -602,7 +602,7 @@ class SearchesTest {
 
   @Tag("long")
   @ParameterizedTest
-  @EnumSource
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "PLAIN")
   void codesBoundFromBelowInOtherCases(Draw draw) {
     codesBoundFromBelow(draw, Share.OTHERS);
   }
@@ -625,7 +625,7 @@ class SearchesTest {
     int searches = 0;
     int left = 0;
     for (int seed = 500; seed < 540; seed += 5) {
-      if (!share.has(seed / 5 + 3 * turn)) {
+      if (draw != Draw.PLAIN && !share.has(seed / 5 + turn)) { // that one's average is of all
         continue;
       }
       Case c = new Case(draw, seed, coordinates);
