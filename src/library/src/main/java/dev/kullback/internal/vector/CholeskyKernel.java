@@ -73,14 +73,15 @@ public final class CholeskyKernel implements Factorization {
       DoubleVector ah = DoubleVector.fromArray(S, high, i);
       DoubleVector bh = DoubleVector.fromArray(S, high, j);
       DoubleVector p = ah.mul(bh);
+      DoubleVector minus = p.neg();
       DoubleVector crossed =
           ah.mul(DoubleVector.fromArray(S, low, j)).add(DoubleVector.fromArray(S, low, i).mul(bh));
-      DoubleVector rest = ah.fma(bh, p.neg()).add(crossed);
-      DoubleVector s = hi.sub(p);
+      DoubleVector rest = ah.fma(bh, minus).add(crossed);
+      DoubleVector s = minus.add(hi);
       DoubleVector t = s.sub(hi);
       DoubleVector error = hi.sub(s.sub(t)).sub(p.add(t));
       hi = s;
-      lo = lo.add(error.sub(rest));
+      lo = error.sub(rest).add(lo);
     }
     DoubleVector sum = hi.add(lo);
     sum.intoArray(high, to * V);

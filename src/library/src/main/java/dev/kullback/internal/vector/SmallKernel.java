@@ -310,7 +310,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
               .and(isUncertain)
               .lanewise(VectorOperators.LSHR, 63);
       left.intoArray(open, n * V);
-      any = any.or(left);
+      any = left.or(any);
       LongVector settled = isUncertain.lanewise(VectorOperators.LSHR, 63).sub(left);
       ((DoubleVector)
               ((LongVector) kl.reinterpretShape(L, 0))

@@ -5,7 +5,7 @@
         LongVector rest = (LongVector) value.mul(margin).sub(${noises}).reinterpretShape(L, 0);
 </#macro>
 <#macro orUncertain open rest>
-        ${open} = ${open}.or(${rest}).or(${rest}.add(UP_TO_INFINITY));
+        ${open} = ${rest}.or(${rest}.add(UP_TO_INFINITY)).or(${open});
 </#macro>
 <#-- Makes `late`, of which `orUncertain` makes a negative integer where a form before may settle the entry, as the value of a later one tells. -->
 <#macro foresee late noises value margin>
@@ -26,7 +26,7 @@
         LongVector wasOpen = ZERO.sub(before.lanewise(VectorOperators.LSHR, 63));
         LongVector bits = ((LongVector) value.reinterpretShape(L, 0)).or(isOpen);
         ((DoubleVector) before.bitwiseBlend(bits, wasOpen).reinterpretShape(S, 0)).intoArray(values, at);
-        open = open.sub(isOpen.and(wasOpen));
+        open = ZERO.sub(isOpen.and(wasOpen)).add(open);
 </#macro>
 <#macro operands sums>
     double[] offsetQ = ${sums}.offsetQ;
@@ -220,7 +220,7 @@ public final class Epilogue {
 <@foresee "late64" "noises64.add(noiseQ64[row])" "value" "foreseen64"/>
 <@orUncertain "open" "late32"/>
 <@orUncertain "open" "late64"/>
-        low = low.or(value.sub(least).reinterpretShape(L, 0));
+        low = ((LongVector) value.sub(least).reinterpretShape(L, 0)).or(low);
 <@put "value" "to"/>
       }
     }

@@ -44,8 +44,8 @@
 <#macro Chernoff i j>
       d = ${sub("q0_${i}", "p0_${j}")};
       s = ${add("q1_${i}", "p1_${j}")};
-      n${i}_${j} = ${fma("n${i}_${j}", "s", mul(mul("d", "d"), "m${i}_${j}"))};
-      m${i}_${j} = ${mul("m${i}_${j}", "s")};
+      n${i}_${j} = ${fma("s", "n${i}_${j}", mul(mul("d", "d"), "m${i}_${j}"))};
+      m${i}_${j} = ${mul("s", "m${i}_${j}")};
 </#macro>
 <#-- A field of a row as kernels read it, of that of a column. -->
 <#function rowField x f>

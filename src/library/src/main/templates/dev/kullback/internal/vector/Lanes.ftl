@@ -88,8 +88,8 @@ import jdk.incubator.vector.VectorSpecies;
       ${vector} first = ${broadcast("${coefficients}[0]")};
       ${vector} second = ${broadcast("${coefficients}[1]")};
       for (int c = 2; c < ${coefficients}.length - 1; c += 2) {
-        first = ${add(mul("first", x + x), "${coefficients}[c]")};
-        second = ${add(mul("second", x + x), "${coefficients}[c + 1]")};
+        first = ${add(mul(x + x, "first"), "${coefficients}[c]")};
+        second = ${add(mul(x + x, "second"), "${coefficients}[c + 1]")};
       }
 <#if isCountOdd>
       ${vector} ${sum} = ${add(add(mul("first", x + x), "${coefficients}[${coefficients}.length - 1]"), mul("second", x))};

@@ -90,14 +90,14 @@
 <#local square = mul(div("x", add("r", mul("weights", broadcast("spread[k${i} + h]")))), "x")>
 </#if>
 <#if even == 0>
-      a${i} = ${add("a${i}", fma("y", "y", square))};
+      a${i} = ${add(fma("y", "y", square), "a${i}")};
 <#else>
       ${vector} t${i} = ${mul("y", "y")};
 <@horner "even${i}" "t${i}" 0 even/>
 <#if odd gt 0>
 <@horner "odd${i}" "t${i}" even odd/>
 </#if>
-      a${i} = ${add("a${i}", fma("t${i}", (odd gt 0)?then(fma("y", "odd${i}", "even${i}"), "even${i}"), square))};
+      a${i} = ${add(fma("t${i}", (odd gt 0)?then(fma("y", "odd${i}", "even${i}"), "even${i}"), square), "a${i}")};
       o${i} = ${fma("t${i}", "t${i}", "o${i}")};
 </#if>
 </#list>

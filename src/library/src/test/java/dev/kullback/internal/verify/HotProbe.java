@@ -3,6 +3,15 @@ package dev.kullback.internal.verify;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Kl;
+import java.util.List;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.IntVector;
+import jdk.incubator.vector.LongVector;
+import jdk.incubator.vector.Vector;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorShape;
+import jdk.incubator.vector.VectorSpecies;
 
 /** Runs every operation from the interpreter until C2 has compiled it; {@link HotTest} starts it in virtual machines of its own. */
 public final class HotProbe {
@@ -12,14 +21,54 @@ public final class HotProbe {
   /** Windows of ten calls: C2 compiles a method that a call runs once after 5,000. */
   private static final int WINDOWS = 1000;
 
+  /** Argument that has vectors of other widths used first. */
+  static final String BESIDE_OTHER_WIDTHS = "beside-other-widths";
+
+  /** Calls at each width before: C1 compiles after fewer, and counts the classes of receivers. */
+  private static final int CALLS_OF_OTHERS = 20_000;
+
+  private static final List<VectorShape> NARROW =
+      List.of(VectorShape.S_64_BIT, VectorShape.S_128_BIT, VectorShape.S_256_BIT);
+
   private HotProbe() {}
 
   /** Prints what was found, first of large calls, whose loops are compiled on the way. */
   public static void main(String[] arguments) {
+    if (arguments.length > 0 && arguments[0].equals(BESIDE_OTHER_WIDTHS)) {
+      for (int i = 0; i < CALLS_OF_OTHERS; i++) {
+        for (VectorShape shape : NARROW) {
+          use(VectorSpecies.of(float.class, shape));
+          use(VectorSpecies.of(double.class, shape));
+          use(VectorSpecies.of(long.class, shape));
+          use(VectorSpecies.of(int.class, shape));
+        }
+      }
+    }
     try (Engine engine = new Engine(Kl.FORWARD, Platform.Choice.VECTOR, 1, null)) {
       System.out.println(engine.describe());
       print(engine, new int[][] {{130, 130, 24}, {16, 1100, 16}}, 1, 1);
       print(engine, Verify.SHAPES, CALLS, WINDOWS);
+    }
+  }
+
+  /** Has the profiles of the Vector API's own methods meet a species, as other code of a process may. */
+  private static <E> void use(VectorSpecies<E> species) {
+    Vector<E> a = species.broadcast(3);
+    for (int i = 0; i < 3; i++) {
+      a = a.add(a).sub(a).mul(a).min(a).max(a).neg();
+      a = a.blend(a, a.compare(VectorOperators.LT, a));
+      Vector<?> more =
+          switch (a) {
+            case FloatVector x -> x.add(1).sub(1).mul(2).div(2).fma(x, x).sqrt();
+            case DoubleVector x -> x.add(1).sub(1).mul(2).div(2).fma(x, x).sqrt();
+            case LongVector x -> x.add(1).or(x).and(x).lanewise(VectorOperators.LSHR, 3);
+            case IntVector x -> x.add(1).or(x).and(x).lanewise(VectorOperators.LSHR, 3);
+            default -> a;
+          };
+      a = more.check(species);
+    }
+    if (a.reduceLanesToLong(VectorOperators.ADD) == Long.MIN_VALUE) {
+      throw new AssertionError(a);
     }
   }
 

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -37,11 +38,15 @@ class HotTest {
     everyOperation(List.of());
   }
 
-  /** C2 compiles methods after fewer calls, which have met fewer classes and kinds of batches: what it then boxes, it boxes for good. */
+  /**
+   * C2 compiles methods after fewer calls, which have met fewer kinds of batches, and the Vector API's own methods have met vectors of other
+   * widths: what it then boxes, it boxes for good.
+   */
   @Tag("long")
   @Test
-  void everyOperationCompiledEarly() throws Exception {
-    everyOperationOfOneOfTwo(List.of("-XX:CompileThresholdScaling=0.15"));
+  void everyOperationCompiledEarlyBesideOtherWidths() throws Exception {
+    everyOperationOfOneOfTwo(
+        List.of("-XX:CompileThresholdScaling=0.15"), HotProbe.BESIDE_OTHER_WIDTHS);
   }
 
   @Tag("long")
@@ -55,18 +60,21 @@ class HotTest {
    * One of two processes must allocate nothing, and both be right. What C2 inlines depends on when it compiles, thus on what else the machine
    * does: with UseAVX=2, one of 13 processes kept boxing 480 B a {@code pairwise}; compiled early, one of 30 some in {@code nearest}.
    */
-  private void everyOperationOfOneOfTwo(List<String> flags) throws Exception {
+  private void everyOperationOfOneOfTwo(List<String> flags, String... arguments) throws Exception {
     try {
-      everyOperation(flags);
+      everyOperation(flags, arguments);
     } catch (AssertionError e) {
       assertThat(e).hasMessageNotContaining("WRONG");
-      everyOperation(flags);
+      everyOperation(flags, arguments);
     }
   }
 
-  private void everyOperation(List<String> flags) throws Exception {
+  private void everyOperation(List<String> flags, String... arguments) throws Exception {
     Duration limit = Duration.ofMinutes(10);
-    String printed = ChildJvm.runVectors(scratch, limit, flags, HotProbe.class.getName()).out();
+    String[] main =
+        Stream.concat(Stream.of(HotProbe.class.getName()), Stream.of(arguments))
+            .toArray(String[]::new);
+    String printed = ChildJvm.runVectors(scratch, limit, flags, main).out();
     assertThat(printed).doesNotContain("WRONG");
     assertThat(LINE.matcher(printed).results())
         .as(printed)

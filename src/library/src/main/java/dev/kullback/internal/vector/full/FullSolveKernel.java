@@ -46,7 +46,7 @@ final class FullSolveKernel {
   private double[] ratio = {};
   private double[] y = {};
 
-  /** Two rows of L_p, scaled and interleaved; sums of squares of each column in a block of rows. */
+  /** Two rows of −L_p, scaled and interleaved; sums of squares of each column in a block of rows. */
   private double[] rows = {};
 
   private double[] squares = {};
@@ -164,12 +164,12 @@ final class FullSolveKernel {
         DoubleVector squares = DoubleVector.zero(S);
         for (int end = Math.min(r, c + BLOCK); c < end; c++, k += V) {
           DoubleVector x = DoubleVector.fromArray(S, factor, k);
-          squares = squares.add(x.mul(x));
+          squares = x.mul(x).add(squares);
         }
-        acc = acc.add(squares.mul(0.5));
-        DoubleVector t = sum.add(acc);
+        acc = squares.mul(0.5).add(acc);
+        DoubleVector t = acc.add(sum);
         DoubleVector back = t.sub(sum);
-        errors = errors.add(sum.sub(t.sub(back)).add(acc.sub(back)));
+        errors = sum.sub(t.sub(back)).add(acc.sub(back)).add(errors);
         sum = t;
         acc = DoubleVector.zero(S);
       } while (c < r);
@@ -237,10 +237,10 @@ final class FullSolveKernel {
         DoubleVector.fromArray(S, y, k * V).sub(DoubleVector.fromArray(S, mean, k * V)).mul(t);
     for (int l = 0, i = at * V; l < k; l++, i += V) {
       DoubleVector own = DoubleVector.fromArray(S, factor, i);
-      DoubleVector f = own.mul(t);
+      DoubleVector f = own.mul(t).neg();
       f.intoArray(rows, 2 * l * V + place);
       DoubleVector.fromArray(S, e, i).sub(own).mul(t).intoArray(e, i);
-      z = z.sub(f.mul(DoubleVector.fromArray(S, y, l * V)));
+      z = f.mul(DoubleVector.fromArray(S, y, l * V)).add(z);
     }
     z.mul(DoubleVector.fromArray(S, inverse, k * V)).intoArray(y, k * V);
     int diagonal = (at + k) * V;
@@ -292,62 +292,62 @@ final class FullSolveKernel {
     DoubleVector f = DoubleVector.fromArray(S, rows, i);
     DoubleVector g = DoubleVector.fromArray(S, rows, i + V);
     DoubleVector x = DoubleVector.fromArray(S, e, from);
-    a0 = a0.sub(f.mul(x));
-    b0 = b0.sub(g.mul(x));
+    a0 = f.mul(x).add(a0);
+    b0 = g.mul(x).add(b0);
     from += (c + 1) * V;
     f = DoubleVector.fromArray(S, rows, i + 2 * V);
     g = DoubleVector.fromArray(S, rows, i + 3 * V);
     x = DoubleVector.fromArray(S, e, from);
-    a0 = a0.sub(f.mul(x));
-    b0 = b0.sub(g.mul(x));
+    a0 = f.mul(x).add(a0);
+    b0 = g.mul(x).add(b0);
     x = DoubleVector.fromArray(S, e, from + V);
-    a1 = a1.sub(f.mul(x));
-    b1 = b1.sub(g.mul(x));
+    a1 = f.mul(x).add(a1);
+    b1 = g.mul(x).add(b1);
     from += (c + 2) * V;
     f = DoubleVector.fromArray(S, rows, i + 4 * V);
     g = DoubleVector.fromArray(S, rows, i + 5 * V);
     x = DoubleVector.fromArray(S, e, from);
-    a0 = a0.sub(f.mul(x));
-    b0 = b0.sub(g.mul(x));
+    a0 = f.mul(x).add(a0);
+    b0 = g.mul(x).add(b0);
     x = DoubleVector.fromArray(S, e, from + V);
-    a1 = a1.sub(f.mul(x));
-    b1 = b1.sub(g.mul(x));
+    a1 = f.mul(x).add(a1);
+    b1 = g.mul(x).add(b1);
     x = DoubleVector.fromArray(S, e, from + 2 * V);
-    a2 = a2.sub(f.mul(x));
-    b2 = b2.sub(g.mul(x));
+    a2 = f.mul(x).add(a2);
+    b2 = g.mul(x).add(b2);
     from += (c + 3) * V;
     i += 6 * V;
     for (int l = c + 3; l < k; from += ++l * V, i += 2 * V) {
       f = DoubleVector.fromArray(S, rows, i);
       g = DoubleVector.fromArray(S, rows, i + V);
       x = DoubleVector.fromArray(S, e, from);
-      a0 = a0.sub(f.mul(x));
-      b0 = b0.sub(g.mul(x));
+      a0 = f.mul(x).add(a0);
+      b0 = g.mul(x).add(b0);
       x = DoubleVector.fromArray(S, e, from + V);
-      a1 = a1.sub(f.mul(x));
-      b1 = b1.sub(g.mul(x));
+      a1 = f.mul(x).add(a1);
+      b1 = g.mul(x).add(b1);
       x = DoubleVector.fromArray(S, e, from + 2 * V);
-      a2 = a2.sub(f.mul(x));
-      b2 = b2.sub(g.mul(x));
+      a2 = f.mul(x).add(a2);
+      b2 = g.mul(x).add(b2);
       x = DoubleVector.fromArray(S, e, from + 3 * V);
-      a3 = a3.sub(f.mul(x));
-      b3 = b3.sub(g.mul(x));
+      a3 = f.mul(x).add(a3);
+      b3 = g.mul(x).add(b3);
     }
     x = DoubleVector.fromArray(S, inverse, k * V);
-    a0 = a0.mul(x);
-    a1 = a1.mul(x);
-    a2 = a2.mul(x);
-    a3 = a3.mul(x);
+    a0 = x.mul(a0);
+    a1 = x.mul(a1);
+    a2 = x.mul(a2);
+    a3 = x.mul(a3);
     a0.intoArray(e, to);
     a1.intoArray(e, to + V);
     a2.intoArray(e, to + 2 * V);
     a3.intoArray(e, to + 3 * V);
     g = DoubleVector.fromArray(S, rows, i + V);
     x = DoubleVector.fromArray(S, inverse, (k + 1) * V);
-    b0.sub(g.mul(a0)).mul(x).intoArray(e, below);
-    b1.sub(g.mul(a1)).mul(x).intoArray(e, below + V);
-    b2.sub(g.mul(a2)).mul(x).intoArray(e, below + 2 * V);
-    b3.sub(g.mul(a3)).mul(x).intoArray(e, below + 3 * V);
+    g.mul(a0).add(b0).mul(x).intoArray(e, below);
+    g.mul(a1).add(b1).mul(x).intoArray(e, below + V);
+    g.mul(a2).add(b2).mul(x).intoArray(e, below + 2 * V);
+    g.mul(a3).add(b3).mul(x).intoArray(e, below + 3 * V);
     for (int j = 0; j < 4 * V; j += V) {
       a0 = DoubleVector.fromArray(S, e, to + j);
       b0 = DoubleVector.fromArray(S, e, below + j);
@@ -363,7 +363,7 @@ final class FullSolveKernel {
     DoubleVector x = DoubleVector.fromArray(S, e, (at + c) * V);
     for (int l = c, from = Cholesky.packedLength(c) + c; l < k; from += ++l) {
       DoubleVector f = DoubleVector.fromArray(S, rows, 2 * l * V + place);
-      x = x.sub(f.mul(DoubleVector.fromArray(S, e, from * V)));
+      x = f.mul(DoubleVector.fromArray(S, e, from * V)).add(x);
     }
     x = x.mul(DoubleVector.fromArray(S, inverse, k * V));
     x.intoArray(e, (at + c) * V);
@@ -383,7 +383,7 @@ final class FullSolveKernel {
   private void addBlock(int from, int to) {
     DoubleVector acc = DoubleVector.zero(S);
     for (int c = from; c < to; c++) {
-      acc = acc.add(DoubleVector.fromArray(S, squares, c * V));
+      acc = DoubleVector.fromArray(S, squares, c * V).add(acc);
     }
     Arrays.fill(squares, from * V, to * V, 0);
     DoubleVector sum = DoubleVector.fromArray(S, off, 0);
@@ -403,11 +403,11 @@ final class FullSolveKernel {
       DoubleVector acc = DoubleVector.zero(S);
       for (int end = Math.min(d, from + BLOCK), k = from; k < end; k++) {
         DoubleVector z = DoubleVector.fromArray(S, y, k * V);
-        acc = acc.add(z.mul(0.5).mul(z).add(DoubleVector.fromArray(S, excess, k * V)));
+        acc = z.mul(0.5).mul(z).add(DoubleVector.fromArray(S, excess, k * V)).add(acc);
       }
-      DoubleVector t = sum.add(acc);
+      DoubleVector t = acc.add(sum);
       DoubleVector back = t.sub(sum);
-      errors = errors.add(sum.sub(t.sub(back)).add(acc.sub(back)));
+      errors = sum.sub(t.sub(back)).add(acc.sub(back)).add(errors);
       sum = t;
     }
     DoubleVector rest =

@@ -13,6 +13,10 @@ import jdk.incubator.vector.VectorSpecies;
  *
  * <p>No method here takes or returns a vector: in a large caller C2 may not inline it any more, and then boxes the vector.
  *
+ * <p>A vector that a loop carries is an argument, {@code x.add(sum)}, never the receiver of the call that makes the next one: C2 knows
+ * the class of such a receiver only by the profile of {@code LongVector.add}, which every caller in the process shares, and where that
+ * is missing or has met other widths, it calls, and boxes both: {@code sortFew} then allocated 225 kB a {@code nearest}.
+ *
  * <p>No mask is made of a long. Where vectors have 256 bits and the processor no mask registers (AVX2), C2 of JDK 25.0.3+9 turns
  * {@code VectorMask.fromLong(S, mask.toLong())} into an empty mask: of 300,000 calls that added so, 251,636 were wrong; of those that
  * kept the mask, none. {@code ArchitectureTest} forbids it throughout.
@@ -75,13 +79,13 @@ public final class VectorScan implements RowScan {
       for (j += groups; j + 4 * V <= to; j += groups) {
         // without the care that DoubleVector.min takes of NaN and −0
         DoubleVector x = DoubleVector.fromArray(S, values, j);
-        a = a.blend(x, x.compare(VectorOperators.LT, a));
+        a = x.blend(a, x.compare(VectorOperators.GE, a));
         x = DoubleVector.fromArray(S, values, j + V);
-        b = b.blend(x, x.compare(VectorOperators.LT, b));
+        b = x.blend(b, x.compare(VectorOperators.GE, b));
         x = DoubleVector.fromArray(S, values, j + 2 * V);
-        c = c.blend(x, x.compare(VectorOperators.LT, c));
+        c = x.blend(c, x.compare(VectorOperators.GE, c));
         x = DoubleVector.fromArray(S, values, j + 3 * V);
-        d = d.blend(x, x.compare(VectorOperators.LT, d));
+        d = x.blend(d, x.compare(VectorOperators.GE, d));
       }
       a.intoArray(least, g);
       b.intoArray(least, g + V);
@@ -108,10 +112,10 @@ public final class VectorScan implements RowScan {
     DoubleVector d = a;
     int j = from;
     for (; j + 4 * V <= to; j += 4 * V) {
-      a = a.add(DoubleVector.fromArray(S, values, j));
-      b = b.add(DoubleVector.fromArray(S, values, j + V));
-      c = c.add(DoubleVector.fromArray(S, values, j + 2 * V));
-      d = d.add(DoubleVector.fromArray(S, values, j + 3 * V));
+      a = DoubleVector.fromArray(S, values, j).add(a);
+      b = DoubleVector.fromArray(S, values, j + V).add(b);
+      c = DoubleVector.fromArray(S, values, j + 2 * V).add(c);
+      d = DoubleVector.fromArray(S, values, j + 3 * V).add(d);
     }
     a.add(b).add(c.add(d)).intoArray(lanes, 0);
     return total() + plain.sum(values, j, to);
@@ -170,8 +174,8 @@ public final class VectorScan implements RowScan {
       DoubleVector y1 = y0;
       for (int n = 1; n < EXP.length; n++) {
         DoubleVector coefficient = DoubleVector.broadcast(S, EXP[n]);
-        y0 = y0.fma(r0, coefficient);
-        y1 = y1.fma(r1, coefficient);
+        y0 = r0.fma(y0, coefficient);
+        y1 = r1.fma(y1, coefficient);
       }
       LongVector zero = LongVector.zero(L);
       LongVector power0 = ((LongVector) rounded0.reinterpretShape(L, 0)).add(Double.MAX_EXPONENT);
@@ -202,8 +206,10 @@ public final class VectorScan implements RowScan {
       for (int j = 0; j < n; j++) {
         // a comparison, as no key is negative
         rank =
-            rank.add(
-                LongVector.broadcast(L, unsorted[j]).sub(x).lanewise(VectorOperators.LSHR, 63));
+            LongVector.broadcast(L, unsorted[j])
+                .sub(x)
+                .lanewise(VectorOperators.LSHR, 63)
+                .add(rank);
       }
       rank.intoArray(ranks, i);
     }

@@ -220,8 +220,8 @@ public final class ${class} implements BlockKernel<FullOperands> {
       x = ${load("l", "(pivots + h) * V")};
       ${type("Long")} bits = ${bits("x")};
       ${type("Long")} exponent = ${exponent("bits")};
-      powers = ${add("powers", toDouble("exponent"))};
-      product = ${mul("product", mantissa("bits", "exponent"))};
+      powers = ${add(toDouble("exponent"), "powers")};
+      product = ${mul(mantissa("bits", "exponent"), "product")};
     }
     ${store("square", "squares", "0")};
     ${store("changed", "change", "0")};

@@ -203,7 +203,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
         ${type("Long")} rest = ${bits("room")};
         rest = ${or("rest", add("rest", "Epilogue.UP_TO_INFINITY"))};
         ${store("rest", "signs", "v")};
-        any = ${or("any", "rest")};
+        any = ${or("rest", "any")};
 <#if asVectors>
         int to = out.at(i, j + v);
         if (v + V > columns) { // by way of where the sums were

@@ -43,16 +43,16 @@ final class ${class} {
       ${vector} square = zero;
       for (int c = 0; c <= r; c++, k++) {
         ${vector} x = ${abs(load("l", "k * V"))};
-        row = ${add("row", "x")};
+        row = ${add("x", "row")};
         square = ${fma("x", "x", "square")};
         ${store(add(load("sums", "c * V"), "x"), "sums", "c * V")};
       }
-      rows = ${max("rows", "row")};
-      squares = ${add("squares", "square")};
+      rows = ${max("row", "rows")};
+      squares = ${add("square", "squares")};
     }
     ${vector} columns = zero;
     for (int c = 0; c < d; c++) {
-      columns = ${max("columns", load("sums", "c * V"))};
+      columns = ${max(load("sums", "c * V"), "columns")};
     }
     ${vector} norm = ${sqrt("squares")};
     ${store("norm", "norms", "to")};
@@ -87,7 +87,7 @@ final class ${class} {
         sum = ${fma("x", "x", "sum")};
       }
       ${vector} x = ${load("in", "k")};
-      squares = ${add(add("squares", mul("sum", "weight")), mul("x", "x"))};
+      squares = ${add(mul("x", "x"), add(mul("sum", "weight"), "squares"))};
     }
     ${store("squares", "norms", "0")};
   }
