@@ -348,7 +348,21 @@ class SearchesTest {
   @ParameterizedTest
   @EnumSource
   void nearestIsThatOfTheBatch(Draw draw) {
+    nearestIsThatOfTheBatch(draw, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @EnumSource
+  void nearestIsThatOfOtherBatches(Draw draw) {
+    nearestIsThatOfTheBatch(draw, Share.OTHERS);
+  }
+
+  private static void nearestIsThatOfTheBatch(Draw draw, Share share) {
     for (int seed = 0; seed < 60; seed++) {
+      if (!share.has(seed)) {
+        continue;
+      }
       Case c = new Case(draw, seed);
       int k = 1 + c.random.nextInt(c.random.nextInt(5) == 0 ? 200 : 12);
       boolean reverse = c.random.nextBoolean();
@@ -432,7 +446,21 @@ class SearchesTest {
   @ParameterizedTest
   @EnumSource
   void filteredReferencesDoNotCount(Draw draw) {
+    filteredReferencesDoNotCount(draw, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @EnumSource
+  void filteredReferencesDoNotCountInOtherCases(Draw draw) {
+    filteredReferencesDoNotCount(draw, Share.OTHERS);
+  }
+
+  private static void filteredReferencesDoNotCount(Draw draw, Share share) {
     for (int seed = 200; seed < 220; seed++) {
+      if (!share.has(seed)) {
+        continue;
+      }
       Case c = new Case(draw, seed);
       LongPredicate filter = id -> (id >>> 3 & 3) != 0;
       long excluded = c.liveIds[c.random.nextInt(c.liveIds.length)];
