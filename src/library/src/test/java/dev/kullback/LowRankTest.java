@@ -461,7 +461,15 @@ class LowRankTest {
     assertThatThrownBy(
             () -> LowRankGaussians.of(ScaleKind.STD, two, two, new double[] {1, 1e-200}, 2))
         .isInstanceOf(InvalidGaussianException.class)
-        .hasMessageContaining("beyond 2^60");
+        .hasMessage(
+            "factor[0][1][0] (Gaussian 0, dimension 1, column 0) is 1.0 beside std 1.0E-200, of variance v = 0.0, below the least double: Σ_h W_h²/v_h is beyond 2^60; give a variance of at least 3.5e-18 there, or full covariances");
+    assertThatThrownBy(() ->
+            LowRankGaussians.of(
+                ScaleKind.VARIANCE, two, new double[] {1, 8}, new double[] {1, 1e-17}, 2))
+        .hasMessageContaining("is 8.0 beside variance 1.0E-17, of variance v = 1.0E-17: ")
+        .hasMessageContaining("at least 2.2e-16 there");
+    assertThat(LowRankGaussians.of(ScaleKind.VARIANCE, two, two, new double[] {1, 3.5e-18}, 2))
+        .isNotNull();
     assertThatIllegalArgumentException()
         .isThrownBy(() -> LowRankGaussians.of(ScaleKind.STD, two, new double[3], two, 2))
         .withMessageContaining("[N, D, r] = [1, 2, r]");

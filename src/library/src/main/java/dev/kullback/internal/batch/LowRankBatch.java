@@ -1,5 +1,6 @@
 package dev.kullback.internal.batch;
 
+import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.numerics.Cholesky;
@@ -9,6 +10,7 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
+import java.util.Locale;
 
 /** N Gaussians {@code N(μ_i, diag(v_i) + W_i W_iᵀ)} of dimension D, with factors W of rank r, which may be 0. */
 public final class LowRankBatch extends Batch {
@@ -131,14 +133,43 @@ public final class LowRankBatch extends Batch {
 
   private void checkWithin(int i) {
     for (int a = 0, k = i * Cholesky.packedLength(rank); a < rank; k += ++a + 1) {
-      double x = gram[k];
-      if (!(x <= MOST)) {
-        String reason =
-            "column %d has Σ_h W_h²/v_h = %s, beyond 2^60: the diagonal is too small beside it; give a larger one, or full covariances"
-                .formatted(a, x);
-        throw Constructors.INVALID_GAUSSIAN.get().of("factor", i, -1, "", "", reason, "");
+      if (!(gram[k] <= MOST)) {
+        throw tooSmall(i, a);
       }
     }
+  }
+
+  /** Names the dimension with the most of {@code Σ_h W_h²/v_h} of a column, which may have v = 0 by underflow. */
+  private InvalidGaussianException tooSmall(int i, int a) {
+    int d = dimension();
+    double most = -1;
+    int at = 0;
+    for (int h = 0; h < d; h++) {
+      double w = factor[(i * d + h) * rank + a];
+      double v = diagonal.kind().variance(diagonal.scale(i * d + h));
+      double term = v == 0 ? Double.POSITIVE_INFINITY : w / v * w;
+      if (term > most) {
+        most = term;
+        at = h;
+      }
+    }
+    double w = factor[(i * d + at) * rank + a];
+    double scale = diagonal.scale(i * d + at);
+    double v = diagonal.kind().variance(scale);
+    String reason =
+        String.format(
+            Locale.ROOT,
+            "is %s beside %s %s, of variance v = %s%s: Σ_h W_h²/v_h is beyond 2^60; give a variance of at least %.1e there, or full covariances",
+            Elements.text(w, isDouble()),
+            diagonal.kind().argument(),
+            Elements.text(scale, diagonal.isDouble()),
+            v,
+            v == 0 ? ", below the least double" : "",
+            Math.max(2 * d / MOST * w * w, Double.MIN_NORMAL));
+    String place = "[%d][%d]".formatted(at, a);
+    return Constructors.INVALID_GAUSSIAN
+        .get()
+        .of("factor", i, at, place, ", dimension %d, column %d".formatted(at, a), reason, "");
   }
 
   /** Returns what to throw where low-rank covariances are not taken. */
