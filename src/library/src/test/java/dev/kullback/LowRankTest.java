@@ -421,6 +421,12 @@ class LowRankTest {
     }
     assertThat(g.covariance(0)[0]).isCloseTo(sum, within(1e-15));
     assertThat(g.memoryBytes()).isGreaterThanOrEqualTo(8L * 5 * (2 * d + 3 * d));
+    LowRankGaussians tied =
+        LowRankGaussians.of(ScaleKind.STD, made.mean, made.factor, Arrays.copyOf(made.std, d), d);
+    assertThat(g.memoryBytes() - tied.memoryBytes()).isEqualTo(8L * 4 * d);
+    assertThat(tied.scale(4)).isEqualTo(g.scale(0));
+    assertThat(((LowRankGaussians) tied.select(4, 2)).full().covariance(1)[0])
+        .isEqualTo(tied.covariance(2)[0]);
   }
 
   @Test

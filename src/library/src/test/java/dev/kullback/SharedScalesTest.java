@@ -14,6 +14,7 @@ import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Scales of one Gaussian that all Gaussians of a batch share. */
 class SharedScalesTest {
@@ -119,6 +120,92 @@ class SharedScalesTest {
       DiagonalGaussians row = DiagonalGaussians.ofVariance(mean, new double[] {2, 1}, 2);
       assertThat(engine.pairwise(row, row, new double[9])) // ½ (d₀²/2 + d₁²)
           .containsExactly(0, 2.25, 2.75, 2.25, 0, 5.5, 2.75, 5.5, 0);
+    }
+  }
+
+  /** D scales take the memory of D, also in parts and of points, and every reader finds those of its row. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void oneRowIsKeptOnce(Backend backend) {
+    int n = 70;
+    int d = 9;
+    for (ScaleKind kind : ScaleKind.values()) {
+      if (kind.isFull()) {
+        continue;
+      }
+      for (double spread : new double[] {1, 1e-7}) { // of usual data, and of what is alike
+        Random random = new Random(kind.ordinal());
+        float[] base = floats(d, () -> (float) random.nextGaussian());
+        float[] mean = repeated(base, n);
+        for (int k = 0; k < mean.length; k++) {
+          mean[k] += (float) (spread * random.nextGaussian());
+        }
+        float[] one = scale(kind, d, random);
+        float[] other = one.clone();
+        other[d - 1] *= 1.0001f;
+        Gaussians one32 = Gaussians.of(kind, mean, one, d);
+        Gaussians all32 = Gaussians.of(kind, mean, repeated(one, n), d);
+        assertKeptOnce(backend, one32, all32, Gaussians.of(kind, mean, repeated(other, n), d));
+        Gaussians one64 = Gaussians.of(kind, Batch.widened(mean), Batch.widened(one), d);
+        Gaussians all64 =
+            Gaussians.of(kind, Batch.widened(mean), Batch.widened(repeated(one, n)), d);
+        assertKeptOnce(backend, one64, all64, Gaussians.of(kind, mean, repeated(other, n), d));
+      }
+    }
+    float[] points = floats(n * d, () -> 1f);
+    assertThat(DiagonalGaussians.ofPoints(points, d).memoryBytes())
+        .isLessThan((long) Float.BYTES * n * d + 32L * n);
+  }
+
+  private static void assertKeptOnce(Backend backend, Gaussians one, Gaussians all, Gaussians p) {
+    int n = one.size();
+    int d = one.dimension();
+    int bytes = one.isDouble() ? Double.BYTES : Float.BYTES;
+    assertThat(all.memoryBytes() - one.memoryBytes()).isEqualTo((n - 1L) * d * bytes);
+    int[] some = IntStream.range(3, 3 + d).toArray(); // as many as dimensions
+    assertThat(all.select(some).memoryBytes() - one.select(some).memoryBytes())
+        .isEqualTo((d - 1L) * d * bytes);
+    long[] ids = IntStream.range(0, n).asLongStream().toArray();
+    for (Divergence divergence :
+        List.of(
+            Divergence.KL, Divergence.JEFFREYS, Divergence.HELLINGER, Divergence.WASSERSTEIN_2)) {
+      try (KlEngine engine = KlEngine.builder().backend(backend).divergence(divergence).build()) {
+        for (int call = 0; call < 2; call++) {
+          assertThat(engine.pairwise(one, p, new double[n * n]))
+              .isEqualTo(engine.pairwise(all, p, new double[n * n]));
+          assertThat(engine.pairwise(p, one, new double[n * n]))
+              .isEqualTo(engine.pairwise(p, all, new double[n * n]));
+          assertThat(engine.pairwise(one, all, new double[n * n]))
+              .isEqualTo(engine.pairwise(all, all, new double[n * n]));
+        }
+        assertThat(engine.aligned(one, p, new double[n]))
+            .isEqualTo(engine.aligned(all, p, new double[n]));
+        assertThat(engine.aligned(one.select(some), p.select(some), new double[d]))
+            .isEqualTo(engine.aligned(all.select(some), p.select(some), new double[d]));
+      }
+    }
+    try (KlIndex kept = KlIndex.builder(d).build();
+        KlIndex expected = KlIndex.builder(d).build()) {
+      kept.add(ids, one);
+      expected.add(ids, all);
+      assertSame(expected.get(ids), kept.get(ids));
+    }
+  }
+
+  /** Where CLAMPED set a scale that all share, the gradient by it is 0 in each row. */
+  @Test
+  void clampedOnesAreKnownInEachRow() {
+    double[] mean = {1, 2, 3, 4, 5, 6};
+    Gaussians q = Gaussians.of(ScaleKind.STD, mean, new double[] {1, 0}, 2, ScalePolicy.CLAMPED);
+    Gaussians all =
+        Gaussians.of(ScaleKind.STD, mean, new double[] {1, 0, 1, 0, 1, 0}, 2, ScalePolicy.CLAMPED);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      for (Gaussians g : List.of(q, q.select(2, 0, 1))) {
+        double[] byScale = new double[6];
+        engine.gradient().q(new double[6], byScale).toStandardNormal(g, new double[] {1, 1, 1});
+        assertThat(new double[] {byScale[1], byScale[3], byScale[5]}).containsExactly(0, 0, 0);
+      }
+      assertSame(all, q);
     }
   }
 

@@ -73,7 +73,7 @@ public final class DiagonalBatch extends Batch {
   /** Whether the Gaussians are points, of variance 0. */
   private final boolean arePoints;
 
-  /** Row-major [N, D] as given, after clamping. A batch has one pair of the two, by its precision. */
+  /** Row-major [N, D] as given, after clamping, scales [D] where all rows share them. A batch has one pair of the two, by its precision. */
   private final float @Nullable [] mean32;
 
   private final float @Nullable [] scale32;
@@ -85,7 +85,7 @@ public final class DiagonalBatch extends Batch {
 
   private final BitSet beyond64 = new BitSet();
 
-  /** Elements whose scales were changed by {@link ScalePolicy#CLAMPED}. */
+  /** Scales, by their place in the array, that were changed by {@link ScalePolicy#CLAMPED}. */
   private final BitSet clamped = new BitSet();
 
   /** Stands in a field, as looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
@@ -107,9 +107,9 @@ public final class DiagonalBatch extends Batch {
       boolean arePoints) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble() || scale.isDouble());
     mean32 = isDouble() ? null : mean.floats();
-    scale32 = isDouble() ? null : scale.floats(mean.length());
+    scale32 = isDouble() ? null : scale.floats();
     mean64 = isDouble() ? mean.doubles() : null;
-    scale64 = isDouble() ? scale.doubles(mean.length()) : null;
+    scale64 = isDouble() ? scale.doubles() : null;
     this.kind = kind;
     this.arePoints = arePoints;
     singular.set(0, arePoints ? size() : 0);
@@ -125,9 +125,7 @@ public final class DiagonalBatch extends Batch {
     // on one thread: 0.6 of the time is the copies' (1024 x 256, 100,000 x 64; Zen 3)
     for (int first = 0, i = 0; i < size(); first += rows) {
       int end = Math.min(size(), first + rows);
-      int from = i * dimension;
-      int to = end * dimension;
-      boolean passed = isFinite(from, to, range) && isOrdinary(from, to, least, most, range);
+      boolean passed = isFinite(i, end, range) && isOrdinary(i, end, least, most, range);
       for (; i < end; i++) {
         sumLogStd(i, passed || check(i, least, most, mean.isDouble(), scale.isDouble()));
       }
@@ -136,8 +134,8 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * Makes a batch from means and scales, which are copied unless they are owned; of D scales, which all Gaussians share, each gets a copy,
-   * unless N = D, as they may be one for each Gaussian.
+   * Makes a batch from means and scales, which are copied unless they are owned. All Gaussians share D scales, unless N = D, as they may be
+   * one for each Gaussian.
    * If either is of double, the batch is.
    *
    * @param range checks a batch of floats
@@ -160,8 +158,8 @@ public final class DiagonalBatch extends Batch {
     checkSize(points.length() / dimension, dimension, MOST_DIMENSIONS, mostRows(dimension));
     Elements zeros =
         points.isDouble()
-            ? Elements.of(new double[(int) points.length()], POINTS)
-            : Elements.of(new float[(int) points.length()], POINTS);
+            ? Elements.of(new double[dimension], POINTS)
+            : Elements.of(new float[dimension], POINTS);
     return new DiagonalBatch(
         points, zeros.owned(), dimension, Scale.STD, ScalePolicy.SEMIDEFINITE, range, true);
   }
@@ -219,7 +217,7 @@ public final class DiagonalBatch extends Batch {
     double least = kind.bound(1 / MOST32);
     double most = kind.bound(MOST32);
     boolean passed =
-        isFinite(0, d, RangeCheck.PLAIN) && isOrdinary(0, d, least, most, RangeCheck.PLAIN);
+        isFinite(0, 1, RangeCheck.PLAIN) && isOrdinary(0, 1, least, most, RangeCheck.PLAIN);
     sumLogStd(0, passed || check(0, least, most, false, false));
   }
 
@@ -232,7 +230,7 @@ public final class DiagonalBatch extends Batch {
     double least = kind.bound(1 / MOST32);
     double most = kind.bound(MOST32);
     boolean passed =
-        isFinite(0, d, RangeCheck.PLAIN) && isOrdinary(0, d, least, most, RangeCheck.PLAIN);
+        isFinite(0, 1, RangeCheck.PLAIN) && isOrdinary(0, 1, least, most, RangeCheck.PLAIN);
     sumLogStd(0, passed || check(0, least, most, true, true));
   }
 
@@ -258,15 +256,13 @@ public final class DiagonalBatch extends Batch {
 
   /** Takes row i of such a batch, as {@link #takeRow(double, double, boolean)} does. */
   public void takeRow(int i, double log, double bound, boolean ordinary) {
-    int from = i * dimension();
-    int to = from + dimension();
     logDet[i] = log;
     logDetBound[i] = bound;
     if (!ordinary
-        && !isOrdinary(from, to, kind.bound(1 / MOST32), kind.bound(MOST32), RangeCheck.PLAIN)) {
+        && !isOrdinary(i, i + 1, kind.bound(1 / MOST32), kind.bound(MOST32), RangeCheck.PLAIN)) {
       beyond32.set(i);
       beyond64.set(
-          i, !isOrdinary(from, to, kind.bound(1 / MOST64), kind.bound(MOST64), RangeCheck.PLAIN));
+          i, !isOrdinary(i, i + 1, kind.bound(1 / MOST64), kind.bound(MOST64), RangeCheck.PLAIN));
     }
   }
 
@@ -310,6 +306,7 @@ public final class DiagonalBatch extends Batch {
     return Objects.requireNonNull(mean32);
   }
 
+  /** Raw scales of a float batch, of which those of row i begin at {@link #scaleFrom}. */
   public float[] scale32() {
     return Objects.requireNonNull(scale32);
   }
@@ -319,21 +316,63 @@ public final class DiagonalBatch extends Batch {
     return mean64 != null ? mean64 : widen(mean32());
   }
 
+  /** Raw scales in double, a fresh copy if the batch is of float, of which those of row i begin at {@link #scaleFrom}. */
   public double[] scale64() {
     return scale64 != null ? scale64 : widen(scale32());
   }
 
+  /** Returns where the scales of row i begin in the array of raw scales: for all rows at 0, if they share them. */
+  public int scaleFrom(int i) {
+    return isShared() ? 0 : i * dimension();
+  }
+
+  /** Whether there is one row of scales for all means, however many. */
+  public boolean isShared() {
+    return scaleCount() != size() * dimension();
+  }
+
+  private int scaleCount() {
+    return scale64 != null ? scale64.length : scale32().length;
+  }
+
+  /** Raw scales of a float batch, [N, D], a fresh copy if they are shared. */
+  public float[] allScales32() {
+    float[] scales = scale32();
+    return isShared()
+        ? Elements.of(scales, kind.argument()).floats((long) size() * dimension())
+        : scales;
+  }
+
+  /** Raw scales in double, [N, D], a fresh copy if they are shared or the batch is of float. */
+  public double[] allScales64() {
+    double[] scales = scale64();
+    return isShared()
+        ? Elements.of(scales, kind.argument()).doubles((long) size() * dimension())
+        : scales;
+  }
+
   /** Whether a scale was raised or lowered by {@link ScalePolicy#CLAMPED}. */
   public boolean isClamped(int index) {
-    return clamped.get(index);
+    return clamped.get(within(index, scaleCount()));
   }
 
   public double mean(int index) {
     return mean64 != null ? mean64[index] : mean32()[index];
   }
 
+  /** Returns the scale of an element, counted as the means are. */
   public double scale(int index) {
-    return scale64 != null ? scale64[index] : scale32()[index];
+    double[] wide = scale64;
+    if (wide != null) {
+      return wide[within(index, wide.length)];
+    }
+    float[] narrow = scale32();
+    return narrow[within(index, narrow.length)];
+  }
+
+  /** Returns the place of an element's scale: shared ones are repeated. */
+  private static int within(int index, int count) {
+    return index < count ? index : index % count;
   }
 
   @Override
@@ -382,25 +421,25 @@ public final class DiagonalBatch extends Batch {
     int d = dimension();
     checkRows(indices.length, d);
     int length = indices.length * d;
+    int[] ofScales = isShared() ? new int[1] : indices;
+    int scales = ofScales.length * d;
     Elements mean;
     Elements scale;
     if (isDouble()) {
       mean = Elements.of(rows(mean64(), indices, d, new double[length]), "mean");
-      scale = Elements.of(rows(scale64(), indices, d, new double[length]), kind.argument());
+      scale = Elements.of(rows(scale64(), ofScales, d, new double[scales]), kind.argument());
     } else {
       mean = Elements.of(rows(mean32(), indices, d, new float[length]), "mean");
-      scale = Elements.of(rows(scale32(), indices, d, new float[length]), kind.argument());
-    }
-    if (arePoints) {
-      return ofPoints(mean.owned(), d, range);
+      scale = Elements.of(rows(scale32(), ofScales, d, new float[scales]), kind.argument());
     }
     ScalePolicy policy =
         deterministic
             ? ScalePolicy.DETERMINISTIC_IF_ZERO
             : takesZero ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT; // clamped is valid
-    DiagonalBatch selected = of(mean.owned(), scale.owned(), d, kind, policy, range);
-    for (int k = 0; k < length && !clamped.isEmpty(); k++) {
-      selected.clamped.set(k, clamped.get(indices[k / d] * d + k % d));
+    DiagonalBatch selected =
+        new DiagonalBatch(mean.owned(), scale.owned(), d, kind, policy, range, arePoints);
+    for (int k = 0; k < scales && !clamped.isEmpty(); k++) {
+      selected.clamped.set(k, clamped.get(ofScales[k / d] * d + k % d));
     }
     return selected;
   }
@@ -488,11 +527,12 @@ public final class DiagonalBatch extends Batch {
         .toArray();
   }
 
-  /** Reads n elements from an index on to the start of two arrays. */
+  /** Reads n elements of one row from an index on to the start of two arrays. */
   public void read(int from, int n, double[] means, double[] scales) {
+    int ofScale = within(from, scaleCount());
     if (mean64 != null) {
       System.arraycopy(mean64, from, means, 0, n);
-      System.arraycopy(scale64(), from, scales, 0, n);
+      System.arraycopy(scale64(), ofScale, scales, 0, n);
       return;
     }
     float[] mean = mean32();
@@ -501,7 +541,7 @@ public final class DiagonalBatch extends Batch {
       means[k] = mean[from + k];
     }
     for (int k = 0; k < n; k++) {
-      scales[k] = scale[from + k];
+      scales[k] = scale[ofScale + k];
     }
   }
 
@@ -517,14 +557,16 @@ public final class DiagonalBatch extends Batch {
 
   /** Whether two rows of batches of one kind and precision have equal parameters. */
   public boolean isEqual(int i, DiagonalBatch p, int j) {
-    int dimension = dimension();
-    int a = i * dimension;
-    int b = j * dimension;
+    int d = dimension();
+    int a = i * d;
+    int b = j * d;
+    int s = scaleFrom(i);
+    int t = p.scaleFrom(j);
     return mean64 != null
-        ? Arrays.equals(mean64(), a, a + dimension, p.mean64(), b, b + dimension)
-            && Arrays.equals(scale64(), a, a + dimension, p.scale64(), b, b + dimension)
-        : Arrays.equals(mean32(), a, a + dimension, p.mean32(), b, b + dimension)
-            && Arrays.equals(scale32(), a, a + dimension, p.scale32(), b, b + dimension);
+        ? Arrays.equals(mean64(), a, a + d, p.mean64(), b, b + d)
+            && Arrays.equals(scale64(), s, s + d, p.scale64(), t, t + d)
+        : Arrays.equals(mean32(), a, a + d, p.mean32(), b, b + d)
+            && Arrays.equals(scale32(), s, s + d, p.scale32(), t, t + d);
   }
 
   /** 1/σ² in double, row-major [N, D]. */
@@ -583,7 +625,8 @@ public final class DiagonalBatch extends Batch {
 
   @Override
   long valueBytes() {
-    long values = (isDouble() ? 2L * Double.BYTES : 2L * Float.BYTES) * size() * dimension();
+    long values =
+        (isDouble() ? Double.BYTES : Float.BYTES) * ((long) size() * dimension() + scaleCount());
     long rows = 2L * Double.BYTES * size() + (beyond32.size() + beyond64.size()) / Byte.SIZE;
     return values + rows;
   }
@@ -678,7 +721,7 @@ public final class DiagonalBatch extends Batch {
   }
 
   private void clamp() {
-    for (int i = 0; i < size() * dimension(); i++) {
+    for (int i = 0; i < scaleCount(); i++) {
       double given = scale(i);
       double held = kind.clamp(given);
       clamped.set(i, held != given);
@@ -693,7 +736,7 @@ public final class DiagonalBatch extends Batch {
   private boolean isZero() {
     return size() > 0
         && kind.hasZero()
-        && IntStream.range(0, size() * dimension()).allMatch(i -> scale(i) == 0);
+        && IntStream.range(0, scaleCount()).allMatch(i -> scale(i) == 0);
   }
 
   /**
@@ -706,7 +749,7 @@ public final class DiagonalBatch extends Batch {
   private boolean check(int row, double least, double most, boolean meanIs64, boolean scaleIs64) {
     int from = row * dimension();
     int to = from + dimension();
-    if (!isFinite(from, to, RangeCheck.PLAIN)) {
+    if (!isFinite(row, row + 1, RangeCheck.PLAIN)) {
       int k = from;
       while (Math.abs(mean(k)) <= Double.MAX_VALUE) {
         k++;
@@ -719,7 +762,7 @@ public final class DiagonalBatch extends Batch {
           "it must be finite",
           "");
     }
-    boolean ordinary = isOrdinary(from, to, least, most, RangeCheck.PLAIN);
+    boolean ordinary = isOrdinary(row, row + 1, least, most, RangeCheck.PLAIN);
     if (!ordinary) {
       checkScale(row, from, to, scaleIs64);
     }
@@ -728,17 +771,21 @@ public final class DiagonalBatch extends Batch {
 
   // Quick screens, of several rows and then of one; what does not pass is looked at value by value.
 
-  private boolean isFinite(int from, int to, RangeCheck range) {
+  private boolean isFinite(int first, int end, RangeCheck range) {
+    int from = first * dimension();
+    int to = end * dimension();
     return mean64 != null
         ? DoubleRange.contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean64, from, to)
         : range.contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean32(), from, to);
   }
 
   /** Whether the scales are valid, and the float kernels can hold them. */
-  private boolean isOrdinary(int from, int to, double least, double most, RangeCheck range) {
+  private boolean isOrdinary(int first, int end, double least, double most, RangeCheck range) {
     if (arePoints) {
       return true; // the scales are 0, and no kernel divides by them
     }
+    int from = scaleFrom(first);
+    int to = scaleFrom(end - 1) + dimension();
     return scale64 != null
         ? DoubleRange.contains(least, most, scale64, from, to)
         : range.contains(least, most, scale32(), from, to);
@@ -789,10 +836,15 @@ public final class DiagonalBatch extends Batch {
    * @param ordinary whether the row's own scales are, not its neighbors': they alone may decide its bits
    */
   private void sumLogStd(int row, boolean ordinary) {
-    int from = row * dimension();
+    int from = scaleFrom(row);
     int to = from + dimension();
     if (singular.get(row)) {
       logDet[row] = Double.NEGATIVE_INFINITY;
+      return;
+    }
+    if (row > 0 && isShared()) {
+      logDet[row] = logDet[0];
+      logDetBound[row] = logDetBound[0];
       return;
     }
     if (kind == Scale.LOG_VARIANCE) {

@@ -111,11 +111,12 @@ final class Resident extends WeakReference<Batch> {
       case FullBatch full ->
           arrays(
               full.mean(), full.scaleTril(), Objects.requireNonNullElse(full.scaleTrilLow(), none));
-      case DiagonalBatch wide when wide.isDouble() -> arrays(wide.mean64(), wide.scale64(), none);
+      case DiagonalBatch wide when wide.isDouble() ->
+          arrays(wide.mean64(), wide.allScales64(), none);
       case DiagonalBatch narrow ->
           new MemorySegment[] {
             MemorySegment.ofArray(narrow.mean32()),
-            MemorySegment.ofArray(narrow.scale32()),
+            MemorySegment.ofArray(narrow.allScales32()),
             MemorySegment.ofArray(none)
           };
     };

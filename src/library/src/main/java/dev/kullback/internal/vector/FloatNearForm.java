@@ -72,7 +72,7 @@ final class FloatNearForm {
   private final float[] scale = new float[PairKl.BLOCK];
   private final float[] weights = new float[PairKl.BLOCK];
   private final float[] spreads = new float[PairKl.BLOCK];
-  private final Rows row = new Rows(mean, scale, weights, spreads, false);
+  private final Rows row = new Rows(mean, scale, weights, spreads, 0);
   private final float[] column = new float[PairKl.BLOCK * FIELDS * V];
   private final float[] acc = new float[1];
 
@@ -83,10 +83,14 @@ final class FloatNearForm {
     forms = Objects.requireNonNull(FORMS.get(term));
   }
 
-  /** Means, raw scales, β, and where the term reads it v or 1/v, row-major. */
-  record Rows(float[] mean, float[] scale, float[] weights, float[] spreads, boolean areCopies) {
+  /**
+   * Means, raw scales, β, and where the term reads it v or 1/v, row-major.
+   *
+   * @param copies how many of the first two are not the batch's own
+   */
+  record Rows(float[] mean, float[] scale, float[] weights, float[] spreads, int copies) {
     private long bytes() {
-      return (long) Float.BYTES * ((areCopies ? 3L : 1) * weights.length + spreads.length);
+      return Float.BYTES * ((1L + copies) * weights.length + spreads.length);
     }
   }
 
@@ -225,7 +229,8 @@ final class FloatNearForm {
       checkpoint.pass(Checkpoint.ofPlain(d));
       putWeights(g, term, i * d, d, weights, spreads, i * d);
     }
-    return new Rows(g.mean32(), g.scale32(), weights, spreads, g.isDouble() != (Float.SIZE == 64));
+    int copies = g.isDouble() != (Float.SIZE == 64) ? 2 : g.isShared() ? 1 : 0;
+    return new Rows(g.mean32(), g.allScales32(), weights, spreads, copies);
   }
 
   @SuppressWarnings("cast") // redundant in double

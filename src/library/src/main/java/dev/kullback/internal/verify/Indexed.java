@@ -50,7 +50,7 @@ final class Indexed implements AutoCloseable {
               queries.mean32(),
               at,
               queries.scale32(),
-              at,
+              queries.scaleFrom(i),
               nearest,
               ids,
               kl,

@@ -300,10 +300,10 @@ public final class Segment {
     long scaleAt = scaleAt(row);
     if (isDouble) {
       MemorySegment.copy(batch.mean64(), from, image, DOUBLE, at, d);
-      MemorySegment.copy(batch.scale64(), from, image, DOUBLE, scaleAt, d);
+      MemorySegment.copy(batch.scale64(), batch.scaleFrom(other), image, DOUBLE, scaleAt, d);
     } else {
       MemorySegment.copy(batch.mean32(), from, image, FLOAT, at, d);
-      MemorySegment.copy(batch.scale32(), from, image, FLOAT, scaleAt, d);
+      MemorySegment.copy(batch.scale32(), batch.scaleFrom(other), image, FLOAT, scaleAt, d);
     }
   }
 
