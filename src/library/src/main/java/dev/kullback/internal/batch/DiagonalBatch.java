@@ -351,9 +351,19 @@ public final class DiagonalBatch extends Batch {
         : scales;
   }
 
-  /** Whether a scale was raised or lowered by {@link ScalePolicy#CLAMPED}. */
-  public boolean isClamped(int index) {
-    return clamped.get(within(index, scaleCount()));
+  /**
+   * Returns the first element from an index on, counted as the means are, whose scale was raised or lowered by {@link ScalePolicy#CLAMPED};
+   * or −1, or one beyond the last.
+   */
+  public int nextClamped(int index) {
+    int length = scaleCount();
+    int at = within(index, length);
+    int next = clamped.nextSetBit(at);
+    if (next < 0 && isShared()) {
+      next = clamped.nextSetBit(0);
+      return next < 0 ? -1 : index - at + length + next;
+    }
+    return next < 0 ? -1 : index - at + next;
   }
 
   public double mean(int index) {
@@ -527,21 +537,29 @@ public final class DiagonalBatch extends Batch {
         .toArray();
   }
 
-  /** Reads n elements of one row from an index on to the start of two arrays. */
+  /** Reads n elements, counted as the means are, from an index on to the start of two arrays. */
   public void read(int from, int n, double[] means, double[] scales) {
-    int ofScale = within(from, scaleCount());
     if (mean64 != null) {
       System.arraycopy(mean64, from, means, 0, n);
-      System.arraycopy(scale64(), ofScale, scales, 0, n);
-      return;
+    } else {
+      widen(mean32(), from, n, means, 0);
     }
-    float[] mean = mean32();
-    float[] scale = scale32();
-    for (int k = 0; k < n; k++) {
-      means[k] = mean[from + k];
+    int length = scaleCount();
+    for (int k = 0; k < n; ) { // in pieces, where rows share their scales
+      int at = within(from + k, length);
+      int piece = Math.min(length - at, n - k);
+      if (scale64 != null) {
+        System.arraycopy(scale64, at, scales, k, piece);
+      } else {
+        widen(scale32(), at, piece, scales, k);
+      }
+      k += piece;
     }
+  }
+
+  private static void widen(float[] from, int at, int n, double[] to, int start) {
     for (int k = 0; k < n; k++) {
-      scales[k] = scale[ofScale + k];
+      to[start + k] = from[at + k];
     }
   }
 

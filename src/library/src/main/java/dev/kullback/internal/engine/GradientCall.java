@@ -27,13 +27,19 @@ public final class GradientCall {
     double @Nullable [] mean64;
     double @Nullable [] scale64;
 
-    void put(int at, double mean, double scale) {
+    void put(int at, int n, double[] mean, double[] scale) {
       if (mean32 != null && scale32 != null) {
-        mean32[at] = (float) mean;
-        scale32[at] = (float) scale;
+        narrow(mean, n, mean32, at);
+        narrow(scale, n, scale32, at);
       } else if (mean64 != null && scale64 != null) {
-        mean64[at] = mean;
-        scale64[at] = scale;
+        System.arraycopy(mean, 0, mean64, at, n);
+        System.arraycopy(scale, 0, scale64, at, n);
+      }
+    }
+
+    private static void narrow(double[] from, int n, float[] to, int at) {
+      for (int k = 0; k < n; k++) {
+        to[at + k] = (float) from[k];
       }
     }
 
@@ -113,8 +119,9 @@ public final class GradientCall {
     return logWeights;
   }
 
-  void put(boolean ofQ, int at, double mean, double scale) {
-    (ofQ ? q : p).put(at, mean, scale);
+  /** Stores derivatives by n elements from an index on. */
+  void put(boolean ofQ, int at, int n, double[] mean, double[] scale) {
+    (ofQ ? q : p).put(at, n, mean, scale);
   }
 
   /** Returns the cotangent of a row. */

@@ -2,6 +2,7 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.GradientLoops;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.kernel.BlockKernel;
@@ -136,7 +137,7 @@ final class GradientRunner {
   }
 
   private static int step(Batch q) {
-    return Checkpoint.taskRows(Checkpoint.ofPlain(16L * q.dimension()), 1);
+    return Checkpoint.taskRows(Checkpoint.ofPlain(4L * q.dimension()), 1);
   }
 
   private static double[] zeros(double[] array, int length) {
@@ -209,7 +210,7 @@ final class GradientRunner {
         call.readWeights(i, m, column, end, block, at);
       }
     }
-    PairGradient pair = w.pairGradient();
+    PairGradient pair = w.gradientLoops().pair();
     kernel.add(pair, call.isWide(), q(), from, to, p(), column, end, sumsQ, sumsP, w);
   }
 
@@ -217,26 +218,27 @@ final class GradientRunner {
   private void pairs(long index, Workspace w) {
     DiagonalBatch q = q();
     DiagonalBatch p = this.p;
-    PairGradient pair = w.pairGradient();
-    Term term = pair.term();
+    GradientLoops loops = w.gradientLoops();
     int d = q.dimension();
     int step = step(q);
-    int from = (int) index * step;
-    int to = Math.min(q.size() - from, step) + from;
-    for (int i = from; i < to; i++) {
-      w.pass(Checkpoint.ofPlain(16L * d));
-      double weight = call.weight(i);
-      for (int at = i * d; at < (i + 1) * d; at++) {
-        if (p == null) {
-          pair.setStandard(q, at);
-        } else {
-          pair.set(q, at, p, at);
+    int first = (int) index * step;
+    int end = (Math.min(q.size() - first, step) + first) * d;
+    for (int at = first * d; at < end; at += GradientLoops.LENGTH) {
+      int n = Math.min(end - at, GradientLoops.LENGTH);
+      w.pass(Checkpoint.ofPlain(n));
+      for (int k = 0; k < n; ) {
+        int i = (at + k) / d;
+        int to = Math.min((i + 1) * d - at, n);
+        Arrays.fill(loops.weights, k, to, call.weight(i));
+        k = to;
+      }
+      loops.set(q, p, at, n);
+      put(true, q, loops, at, n);
+      if (p != null && p != q) {
+        for (int k = 0; k < n; k++) {
+          loops.mean[k] = 0 - loops.mean[k];
         }
-        double mean = weight * pair.meanQ();
-        put(true, q, term, at, mean, weight * pair.scaleQ());
-        if (p != null && p != q) {
-          put(false, p, term, at, 0 - mean, weight * pair.scaleP());
-        }
+        put(false, p, loops, at, n);
       }
     }
   }
@@ -245,28 +247,33 @@ final class GradientRunner {
   private void finish(long index, Workspace w) {
     DiagonalBatch q = q();
     DiagonalBatch p = p();
-    Term term = w.pairGradient().term();
+    GradientLoops loops = w.gradientLoops();
+    Term term = loops.pair().term();
     int d = q.dimension();
     int step = step(q);
     int from = (int) index * step;
     int to = Math.min(Math.max(q.size(), p.size()) - from, step) + from;
     for (int i = from; i < to; i++) {
-      w.pass(Checkpoint.ofPlain(16L * d));
-      for (int h = 0; h < d; h++) {
-        int at = i * d + h;
-        int ofQ = GradientKernel.at(q, i, h);
-        int ofP = GradientKernel.at(p, i, h);
-        if (q == p) {
-          double mean = difference(sumsQ[ofQ], sumsP[ofP]);
-          double scale = difference(sumsQ[ofQ + W], sumsP[ofP + W]);
-          put(true, q, term, at, mean, scale);
-          continue;
-        }
+      w.pass(Checkpoint.ofPlain(4L * d));
+      for (int h = 0; h < d; h += GradientLoops.LENGTH) {
+        int n = Math.min(d - h, GradientLoops.LENGTH);
         if (i < q.size()) {
-          put(true, q, term, at, sumsQ[ofQ], sumsQ[ofQ + W]);
+          q.read(i * d + h, n, loops.mean, loops.givenQ);
+          for (int k = 0; k < n; k++) {
+            int at = GradientKernel.at(q, i, h + k);
+            loops.mean[k] = term.byMean(q == p ? difference(sumsQ[at], sumsP[at]) : sumsQ[at]);
+            loops.scaleQ[k] = q == p ? difference(sumsQ[at + W], sumsP[at + W]) : sumsQ[at + W];
+          }
+          put(true, q, loops, i * d + h, n);
         }
-        if (i < p.size()) {
-          put(false, p, term, at, 0 - sumsP[ofP], 0 - sumsP[ofP + W]);
+        if (q != p && i < p.size()) {
+          p.read(i * d + h, n, loops.mean, loops.givenP);
+          for (int k = 0; k < n; k++) {
+            int at = GradientKernel.at(p, i, h + k);
+            loops.mean[k] = term.byMean(0 - sumsP[at]);
+            loops.scaleP[k] = 0 - sumsP[at + W];
+          }
+          put(false, p, loops, i * d + h, n);
         }
       }
     }
@@ -277,11 +284,11 @@ final class GradientRunner {
     return a == b ? 0 : a - b;
   }
 
-  private void put(boolean ofQ, DiagonalBatch batch, Term term, int at, double mean, double scale) {
-    double s = batch.scale(at);
-    double byScale =
-        batch.isClamped(at) ? 0 : term.byScale(batch.kind(), s, PairGradient.held(scale));
-    call.put(ofQ, at, term.byMean(mean), byScale);
+  /** Stores the gradients by n elements from an index on, of their sums. */
+  private void put(boolean ofQ, DiagonalBatch batch, GradientLoops loops, int at, int n) {
+    double[] scale = ofQ ? loops.scaleQ : loops.scaleP;
+    loops.toGiven(batch, at, n, ofQ ? loops.givenQ : loops.givenP, scale);
+    call.put(ofQ, at, n, loops.mean, scale);
   }
 
   /** Drops the caller's arrays and batches, and much memory. */

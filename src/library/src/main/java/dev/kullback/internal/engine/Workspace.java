@@ -3,8 +3,9 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.formula.GradientLoops;
 import dev.kullback.internal.formula.Pair;
-import dev.kullback.internal.formula.PairGradient;
+import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Operands;
@@ -58,7 +59,7 @@ public final class Workspace extends Worker {
   private final ReductionRunner rows;
   private @Nullable BlockTarget transposed;
   private @Nullable GradientRunner gradients;
-  private @Nullable PairGradient pairGradient;
+  private @Nullable GradientLoops gradientLoops;
 
   /** Made once, so that warm calls allocate nothing. */
   private final Runnable look = this::checkInterrupt;
@@ -162,12 +163,12 @@ public final class Workspace extends Worker {
     return gradients;
   }
 
-  /** Returns what computes derivatives of one pair. */
-  PairGradient pairGradient() {
-    if (pairGradient == null) {
-      pairGradient = new PairGradient(Objects.requireNonNull(PairGradient.Term.of(engine.formula)));
+  /** Returns what computes derivatives of pairs. */
+  GradientLoops gradientLoops() {
+    if (gradientLoops == null) {
+      gradientLoops = new GradientLoops(Objects.requireNonNull(Term.of(engine.formula)));
     }
-    return pairGradient;
+    return gradientLoops;
   }
 
   /** Computes {@code KL(q_{i[r]} ‖ p_{j[r]})}, on the host whatever the backend. */

@@ -59,9 +59,9 @@ final class GradientCase {
         double mean = g * term.byMean(pair.meanQ());
         add(values, allowed, a, mean, mean);
         add(values, allowed, ofP + b, -mean, mean);
-        double byQ = g * term.byScale(q.kind(), q.scale(a), 1);
+        double byQ = g * byScale(term, q, a);
         add(values, allowed, c.n * c.d + a, byQ * pair.scaleQ(), byQ * pair.sizeQ());
-        double byP = g * term.byScale(p.kind(), p.scale(b), 1);
+        double byP = g * byScale(term, p, b);
         add(values, allowed, ofP + c.m * c.d + b, byP * pair.scaleP(), byP * pair.sizeP());
       }
     }
@@ -69,6 +69,13 @@ final class GradientCase {
       allowed[k] = c.contract * allowed[k] + 1e-30;
     }
     return new Expected(values, allowed, Expected.NONE);
+  }
+
+  /** Returns a derivative by a scale as it was given, of a sum of 1. */
+  private static double byScale(Term term, DiagonalBatch g, int at) {
+    double[] sum = {1};
+    term.byScale(g.kind(), new double[] {g.scale(at)}, sum, 1);
+    return sum[0];
   }
 
   private static void add(double[] values, double[] allowed, int at, double term, double size) {
