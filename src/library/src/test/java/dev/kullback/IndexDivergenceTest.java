@@ -153,26 +153,22 @@ class IndexDivergenceTest {
       removed.remove((Long) first.ids()[3]);
     }
 
-    /** The values of a query and all references that a search finds, by id. */
-    private Map<Long, Double> values(KlEngine engine, Gaussians x, int i, Query query) {
-      Map<Long, Double> values = new TreeMap<>();
+    /** The values of each query and all references that a search finds, in the order of the ids. */
+    List<List<Map.Entry<Long, Double>>> all(KlEngine engine, Gaussians x, Query query) {
+      List<Map<Long, Double>> values = new ArrayList<>();
+      for (int i = 0; i < x.size(); i++) {
+        values.add(new TreeMap<>());
+      }
       for (Part part : parts) {
         Neighbors found = engine.search(x, part.batch().gaussians(), query.exact());
-        for (int r = 0; r < found.count(i); r++) {
-          values.put(part.ids()[found.index(i, r)], found.value(i, r));
+        for (int i = 0; i < x.size(); i++) {
+          for (int r = 0; r < found.count(i); r++) {
+            values.get(i).put(part.ids()[found.index(i, r)], found.value(i, r));
+          }
         }
       }
-      removed.forEach(values::remove);
-      return values;
-    }
-
-    /** The list of such values for each query. */
-    List<List<Map.Entry<Long, Double>>> all(KlEngine engine, Gaussians x, Query query) {
-      List<List<Map.Entry<Long, Double>>> all = new ArrayList<>();
-      for (int i = 0; i < x.size(); i++) {
-        all.add(List.copyOf(values(engine, x, i, query).entrySet()));
-      }
-      return all;
+      values.forEach(row -> row.keySet().removeAll(removed));
+      return values.stream().map(row -> List.copyOf(row.entrySet())).toList();
     }
   }
 
@@ -194,30 +190,44 @@ class IndexDivergenceTest {
         .toList();
   }
 
-  private static void check(KlIndex index, Model model, Data data) {
-    Divergence divergence = index.divergence();
-    try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
-      Query all = Query.within(Double.POSITIVE_INFINITY);
-      for (Gaussians x : queries(data)) {
-        for (boolean reverse : new boolean[] {false, true}) {
-          List<List<Map.Entry<Long, Double>>> values =
-              model.all(engine, x, reverse ? all.reverse() : all);
-          for (int k : new int[] {1, 10, 700}) {
-            Query nearest = reverse ? Query.nearest(k).reverse() : Query.nearest(k);
-            IndexNeighbors found = index.search(x, nearest);
-            for (int i = 0; i < x.size(); i++) {
-              assertThat(row(found, i)).isEqualTo(nearest(values.get(i), k, Long.MIN_VALUE));
-            }
-          }
-          // just what has the value, too
-          double radius = nearest(values.getFirst(), 25, Long.MIN_VALUE).getLast().getValue();
-          Query within = reverse ? Query.within(radius).reverse() : Query.within(radius);
-          IndexNeighbors found = index.search(x, within);
-          List<List<Map.Entry<Long, Double>>> expected = model.all(engine, x, within);
-          for (int i = 0; i < x.size(); i++) {
-            assertThat(row(found, i)).isEqualTo(expected.get(i));
+  /** Queries in one direction, and the values of all references and of those within a radius, for all indexes of the same references. */
+  private record Asked(
+      Gaussians x,
+      boolean reverse,
+      List<List<Map.Entry<Long, Double>>> all,
+      Query within,
+      List<List<Map.Entry<Long, Double>>> near) {
+    static List<Asked> of(Divergence divergence, Model model, Data data) {
+      List<Asked> asked = new ArrayList<>();
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
+        for (Gaussians x : queries(data)) {
+          for (boolean reverse : new boolean[] {false, true}) {
+            Query every = directed(Query.within(Double.POSITIVE_INFINITY), reverse);
+            List<List<Map.Entry<Long, Double>>> all = model.all(engine, x, every);
+            // just what has the value, too
+            double radius = nearest(all.getFirst(), 25, Long.MIN_VALUE).getLast().getValue();
+            Query within = directed(Query.within(radius), reverse);
+            asked.add(new Asked(x, reverse, all, within, model.all(engine, x, within)));
           }
         }
+      }
+      return asked;
+    }
+
+    private static Query directed(Query query, boolean reverse) {
+      return reverse ? query.reverse() : query;
+    }
+
+    void check(KlIndex index) {
+      for (int k : new int[] {1, 10, 700}) {
+        IndexNeighbors found = index.search(x, directed(Query.nearest(k), reverse));
+        for (int i = 0; i < x.size(); i++) {
+          assertThat(row(found, i)).isEqualTo(nearest(all.get(i), k, Long.MIN_VALUE));
+        }
+      }
+      IndexNeighbors found = index.search(x, within);
+      for (int i = 0; i < x.size(); i++) {
+        assertThat(row(found, i)).isEqualTo(near.get(i));
       }
     }
   }
@@ -246,7 +256,7 @@ class IndexDivergenceTest {
       Model model = new Model(parts(data, 1));
       try (KlIndex index = KlIndex.builder(D).divergence(divergence).build()) {
         model.fill(index);
-        check(index, model, data);
+        Asked.of(divergence, model, data).forEach(asked -> asked.check(index));
       }
     }
   }
@@ -271,7 +281,9 @@ class IndexDivergenceTest {
       int threads = 1 + 2 * (data.ordinal() % 2);
       try (KlIndex index = KlIndex.builder(D).divergence(divergence).threads(threads).build()) {
         model.fill(index);
-        Gaussians many = batch(data, Batch.Kind.VARIANCE, false, 70, new Random(6)).gaussians();
+        // kernels for matrices answer from 32 on
+        int n = share == Share.SOME ? 40 : 70;
+        Gaussians many = batch(data, Batch.Kind.VARIANCE, false, n, new Random(6)).gaussians();
         double radius = index.nearest(many.slice(0, 1), 25).value(0, 24);
         for (Query query :
             List.of(
@@ -282,8 +294,8 @@ class IndexDivergenceTest {
                 Query.within(radius),
                 Query.within(radius).reverse())) {
           IndexNeighbors found = index.search(many, query);
-          for (int from = 0; from < 70; from += 14) {
-            int to = Math.min(70, from + 14);
+          for (int from = 0; from < n; from += 14) {
+            int to = Math.min(n, from + 14);
             IndexNeighbors few = index.search(many.slice(from, to), query);
             for (int i = from; i < to; i++) {
               assertThat(row(found, i))
@@ -326,21 +338,23 @@ class IndexDivergenceTest {
     Path folder = scratch.resolve("index");
     Path copy = scratch.resolve("copy");
     Model model = new Model(parts(Data.ORDINARY, 2));
+    List<Asked> all;
     try (KlIndex index = KlIndex.builder(D).divergence(divergence).open(folder);
         KlIndex reader = KlIndex.openReadOnly(folder)) {
       assertThat(reader.divergence()).isEqualTo(divergence);
       model.fill(index);
       index.commit();
-      check(index, model, Data.ORDINARY);
+      all = Asked.of(divergence, model, Data.ORDINARY);
+      all.forEach(asked -> asked.check(index));
       assertThat(reader.refresh()).isTrue();
-      check(reader, model, Data.ORDINARY);
+      all.forEach(asked -> asked.check(reader));
       index.verify();
       index.snapshot(copy);
     }
     for (Path place : List.of(folder, copy)) {
       try (KlIndex index = KlIndex.builder(D).threads(3).open(place)) {
         assertThat(index.divergence()).isEqualTo(divergence);
-        check(index, model, Data.ORDINARY);
+        all.forEach(asked -> asked.check(index));
       }
     }
   }
@@ -388,6 +402,34 @@ class IndexDivergenceTest {
           assertThat(found[r]).isEqualTo((float) (double) expected.get(r).getValue());
         }
       }
+    }
+  }
+
+  @ParameterizedTest
+  @FieldSource("ALL")
+  void warmsUp(Divergence divergence) {
+    warmsUp(divergence, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @FieldSource("ALL")
+  void warmsUpForOtherDivergences(Divergence divergence) {
+    warmsUp(divergence, Share.OTHERS);
+  }
+
+  /** Takes a second or two each. */
+  private static void warmsUp(Divergence divergence, Share share) {
+    if (!share.has(ALL.indexOf(divergence))) {
+      return;
+    }
+    KlIndex.Builder builder =
+        KlIndex.builder(D).divergence(divergence).batchQueries(Duration.ofMillis(1));
+    try (KlIndex index = KlIndex.builder(D).divergence(divergence).build();
+        KlIndex gathered = builder.build()) {
+      Model model = new Model(parts(Data.ORDINARY, 3));
+      model.fill(index);
+      new Model(model.parts).fill(gathered);
       assertThat(index.warmUp()).isEqualTo(index.isReady() && gathered.warmUp());
     }
   }
