@@ -19,6 +19,7 @@ import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Gradients against derivatives in 77 digits, whose error is relative to the sum of the magnitudes of their terms. */
@@ -378,6 +379,39 @@ class GradientTest {
         assertThat(mean).containsExactly(1, 2, 3, 4);
         assertThat(scale[1]).isZero();
         assertThat(new double[] {scale[0], scale[2], scale[3]}).doesNotContain(0);
+      }
+    }
+  }
+
+  /** Rows of 7 elements, so that pieces of the loops end within rows; the element that is clamped is in the middle of each. */
+  @ParameterizedTest
+  @EnumSource
+  void sharedScalesAreAsWrittenOut(Batch.Kind kind) {
+    int n = 100;
+    int d = 7;
+    double[] mean = new Random(1).doubles(n * d, -1, 1).toArray();
+    double[] other = new Random(2).doubles(n * d, -1, 1).toArray();
+    double[] shared = new Random(3).doubles(d, 0.5, 2).toArray();
+    shared[3] = kind == Batch.Kind.LOG_VARIANCE ? -40 : kind == Batch.Kind.PRECISION ? 1e20 : 0;
+    double[] written = new double[n * d];
+    for (int i = 0; i < n; i++) {
+      System.arraycopy(shared, 0, written, i * d, d);
+    }
+    double[] cotangent = new Random(4).doubles(n, -1, 1).toArray();
+    double[] scales = new Random(5).doubles(n * d, 0.5, 2).toArray();
+    DiagonalGaussians p = kind.of(other, scales, d, ScalePolicy.CLAMPED);
+    for (Divergence divergence : DIVERGENCES) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
+        double[][][] found = new double[2][4][n * d];
+        for (int k = 0; k < 2; k++) {
+          double[][] to = found[k];
+          DiagonalGaussians q = kind.of(mean, k == 0 ? shared : written, d, ScalePolicy.CLAMPED);
+          engine.gradient().q(to[0], to[1]).aligned(q, p, cotangent);
+          engine.gradient().q(to[2], to[3]).rowSum(q, p, cotangent);
+        }
+        assertThat(found[0]).isDeepEqualTo(found[1]);
+        assertThat(found[0][1][3]).isZero();
+        assertThat(found[0][1][4]).isNotZero();
       }
     }
   }
