@@ -1141,7 +1141,7 @@ class FolderTest {
   /** Whatever two faults come one after the other, and whether processes end there or go on, the folder opens, with one of the last states. */
   @Test
   void twoFaultsInARow() throws IOException {
-    twoFaults(5);
+    twoFaults(15);
   }
 
   @Test
