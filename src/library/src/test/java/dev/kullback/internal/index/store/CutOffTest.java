@@ -15,11 +15,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.DisabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** A segment's file that something else cuts off while it is mapped must not end the process, whose loads of vectors nothing guards. */
 @DisabledOnOs(OS.WINDOWS) // which cuts off no mapped file
@@ -33,27 +32,34 @@ class CutOffTest {
   @TempDir private Path scratch;
 
   /** Cuts off within the values as they were given, the panels of floats, and the codes. */
-  @ParameterizedTest
-  @ValueSource(doubles = {0.3, 0.75, 0.97})
-  void searchesThrow(double part) throws Exception {
-    Path folder = scratch.resolve("index");
+  @Test
+  void searchesThrow() throws Exception {
     ChildJvm jvm =
         ChildJvm.runVectors(
             scratch,
             Duration.ofMinutes(2),
             List.of(),
             Searching.class.getName(),
-            folder.toString(),
-            Double.toString(part));
-    assertThat(jvm.out()).as("%s", jvm).contains("right before").contains("InternalError after");
+            scratch.toString(),
+            "0.3",
+            "0.75",
+            "0.97");
+    assertThat(jvm.out().lines())
+        .as("%s", jvm)
+        .containsExactly(
+            "0.3: right before",
+            "0.3: InternalError after",
+            "0.75: right before",
+            "0.75: InternalError after",
+            "0.97: right before",
+            "0.97: InternalError after");
   }
 
-  /** Searches until searching is compiled, cuts the segment's file off, and searches again. */
+  /** Searches until searching is compiled, and then cuts the file of an index's segment off and searches it, for each part that is to be left. */
   static final class Searching {
     private Searching() {}
 
     public static void main(String[] args) throws IOException {
-      Path folder = Path.of(args[0]);
       Random random = new Random(1);
       float[] mean = new float[SIZE * DIMENSION];
       float[] std = new float[mean.length];
@@ -61,24 +67,27 @@ class CutOffTest {
         mean[k] = (float) random.nextGaussian();
         std[k] = 0.5f + random.nextFloat();
       }
+      DiagonalGaussians gaussians = DiagonalGaussians.ofStd(mean, std, DIMENSION);
       long[] ids = new long[3];
       float[] kl = new float[3];
-      try (KlIndex index = KlIndex.builder(DIMENSION).open(folder)) {
-        index.add(
-            LongStream.range(0, SIZE).toArray(), DiagonalGaussians.ofStd(mean, std, DIMENSION));
-        index.commit();
-        boolean right = true;
-        for (int r = 0; r < QUERIES; r++) {
-          int i = r % SIZE;
-          index.query(mean, i * DIMENSION, std, i * DIMENSION, 3, ids, kl);
-          right &= ids[0] == i && kl[0] == 0;
+      for (int k = 1; k < args.length; k++) {
+        Path folder = Path.of(args[0], "index" + k);
+        try (KlIndex index = KlIndex.builder(DIMENSION).open(folder)) {
+          index.add(LongStream.range(0, SIZE).toArray(), gaussians);
+          index.commit();
+          boolean right = true;
+          for (int r = 0; r < (k == 1 ? QUERIES : SIZE); r++) {
+            int i = r % SIZE;
+            index.query(mean, i * DIMENSION, std, i * DIMENSION, 3, ids, kl);
+            right &= ids[0] == i && kl[0] == 0;
+          }
+          System.out.println(args[k] + (right ? ": right before" : ": wrong before"));
+          cut(folder, Double.parseDouble(args[k]));
+          index.query(mean, 0, std, 0, 3, ids, kl);
+          System.out.println(args[k] + ": an answer after");
+        } catch (InternalError e) {
+          System.out.println(args[k] + ": InternalError after");
         }
-        System.out.println(right ? "right before" : "wrong before");
-        cut(folder, Double.parseDouble(args[1]));
-        index.query(mean, 0, std, 0, 3, ids, kl);
-        System.out.println("an answer after");
-      } catch (InternalError e) {
-        System.out.println("InternalError after");
       }
     }
 
