@@ -102,18 +102,25 @@ class GradientTest {
 
     double[] rows = random.doubles(n, -1, 1).toArray();
     double[] ofRows = new double[n * m];
-    double[] diagonal = new double[n * n];
     for (int i = 0; i < n; i++) {
       Arrays.fill(ofRows, i * m, (i + 1) * m, rows[i]);
-      diagonal[i * n + i] = rows[i];
     }
     out.of(engine).rowSum(a, b, rows);
     check(what + ", rowSum", engine.divergence(), q, p, ofRows, out);
 
-    Batch first = p.rows(0, n);
-    Arrays4 pairs = Arrays4.of(q, first);
-    pairs.of(engine).aligned(a, first.gaussians(), rows);
-    check(what + ", aligned", engine.divergence(), q, first, diagonal, pairs);
+    checkPairs(engine, what, q, p.rows(0, n), rows);
+  }
+
+  private static void checkPairs(KlEngine engine, String what, Batch q, Batch p, double[] rows) {
+    DiagonalGaussians a = q.gaussians();
+    int n = q.size();
+    double[] diagonal = new double[n * n];
+    for (int i = 0; i < n; i++) {
+      diagonal[i * n + i] = rows[i];
+    }
+    Arrays4 pairs = Arrays4.of(q, p);
+    pairs.of(engine).aligned(a, p.gaussians(), rows);
+    check(what + ", aligned", engine.divergence(), q, p, diagonal, pairs);
 
     double unit = q.kind() == Batch.Kind.LOG_VARIANCE ? 0 : 1;
     double[] units = new double[q.mean().length];
@@ -156,6 +163,40 @@ class GradientTest {
         }
       }
       assertThat(actual[actual.length - 1]).as("what is behind").isNaN();
+    }
+  }
+
+  /**
+   * Pairs of rows, some elements at a time: of a part of a row, of several rows, of which one may be beyond double's kernels, and some as far
+   * apart as where log-variances change their form.
+   */
+  @Test
+  void partsOfPairs() {
+    for (Divergence divergence : DIVERGENCES) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
+        for (Batch.Kind kind : Batch.Kind.values()) {
+          for (int[] shape : new int[][] {{2, 401}, {231, 3}}) {
+            for (boolean isDouble : new boolean[] {false, true}) {
+              Regime.Pair kinds = new Regime.Pair(kind, kind);
+              Regime.Case drawn = Regime.ALIKE.draw(kinds, isDouble, shape[0], shape[0], shape[1]);
+              Batch q = drawn.q();
+              Batch p = drawn.p();
+              for (int k = 0; k < q.scale().length && kind == Batch.Kind.LOG_VARIANCE; k += 3) {
+                double near =
+                    q.scale()[k] + 0x1p-7 * (k % 2 == 0 ? 1 : -1) * (1 + (k % 5 - 2) * 0.1);
+                p.scale()[k] = isDouble ? near : (float) near;
+              }
+              double[] rows = new Random(7).doubles(q.size(), -1, 1).toArray();
+              String what = divergence.name() + Arrays.toString(shape) + kind + isDouble;
+              checkPairs(engine, what, q, p, rows);
+              if (isDouble) {
+                q.scale()[7] = kind.fromStd.applyAsDouble(1e-100);
+                checkPairs(engine, what + ", beyond", q, p, rows);
+              }
+            }
+          }
+        }
+      }
     }
   }
 

@@ -16,8 +16,11 @@ import org.jspecify.annotations.Nullable;
  * 2⁻⁴³.
  */
 public final class GradientLoops {
-  /** Most elements at once: the arrays of a call stay in a cache of 32 KiB. */
-  public static final int LENGTH = 256;
+  /**
+   * Most elements at once. The arrays of a call take 15 KiB, and what is read and written as much: (4096, 256) takes 5 to 15 % longer with 256, which leave the
+   * L1 cache, and of STD in float up to 20 % with 128 (Zen 4, beside others' work).
+   */
+  public static final int LENGTH = 192;
 
   private static final double NEAR = 0x1p-7;
 
