@@ -269,11 +269,11 @@ final class Agreement {
     return series * x * x;
   }
 
-  private interface Entry {
+  interface Entry {
     void check(int i, int j, int at);
   }
 
-  private static void forSampledEntries(Shape q, Shape p, Entry entry) {
+  static void forSampledEntries(Shape q, Shape p, Entry entry) {
     int m = p.size();
     forSampledRows(
         q,
@@ -292,7 +292,7 @@ final class Agreement {
     }
   }
 
-  private static Disagreement differs(String name, int i, int j, double actual, double expected) {
+  static Disagreement differs(String name, int i, int j, double actual, double expected) {
     return differs(name, "[" + i + "][" + j + "]", actual, expected);
   }
 

@@ -18,7 +18,7 @@ import org.ejml.data.FMatrixRMaj;
 import org.ejml.dense.row.CommonOps_FDRM;
 
 /**
- * Everything that is timed, by name; with full covariances, {@link FullContenders}, other divergences, {@link DivergenceContenders}, reductions and queries, {@link
+ * Everything that is timed, by name; with full covariances, {@link FullContenders}, low-rank ones, {@link LowRankContenders}, other divergences, {@link DivergenceContenders}, reductions and queries, {@link
  * ReductionContenders}. The matrix is square, [B, B]; {@code -rect} takes a second batch of B rows for its columns where the
  * others compare the batch with itself.
  */
@@ -61,6 +61,7 @@ final class Contenders {
     ALL.put("torch-product-kl", shape -> new TorchContender("torch-product-kl", shape));
     ALL.put("torch-broadcast-kl", shape -> new TorchContender("torch-broadcast-kl", shape));
     ALL.putAll(FullContenders.all());
+    ALL.putAll(LowRankContenders.all());
     ALL.putAll(DivergenceContenders.all());
     ALL.putAll(ReductionContenders.all());
   }

@@ -72,6 +72,30 @@ public class ScalingBenchmark {
     }
   }
 
+  /** Low-rank covariances, usual ones and near-duplicates, whose entries are computed pair by pair. */
+  @State(Scope.Benchmark)
+  public static class LowRank extends MatrixBenchmark.Subject {
+    @Param({
+      "kl-low-rank-prepared", // nothing is flagged: the product and its epilogue
+      "kl-low-rank-near-1e-2", // KL about 1e-1: differences of double are enough
+      "kl-low-rank-near-1e-6" // KL about 1e-9
+    })
+    public String contender;
+
+    @Param({"128x512"}) // 0.3 s of near-duplicates a call
+    public String shape;
+
+    @Setup(Level.Trial)
+    public void setup() {
+      prepare(contender, shape);
+    }
+  }
+
+  @Benchmark
+  public Object lowRank(LowRank subject) {
+    return subject.running.call();
+  }
+
   @Benchmark
   public Object threads(Threads subject) {
     return subject.running.call();
