@@ -105,6 +105,50 @@ final class Agreement {
         });
   }
 
+  /** {@code KL(q_i ‖ p_i)}, to the library's contract. */
+  static void pairs(String name, Batch q, Batch p, float[] out) {
+    forSampledRows(
+        q.shape(),
+        i -> {
+          double expected = kl(q, p, i, i);
+          if (!(Math.abs(out[i] - expected) <= 1e-5 * expected)) {
+            throw differs(name, "row " + i, out[i], expected);
+          }
+        });
+  }
+
+  /** The gradient of a sum of divergences, of each row or of each row and its own column, by q's means and standard deviations. */
+  static void gradient(String name, Batch q, Batch p, boolean ofPairs, float[] mean, float[] std) {
+    int d = q.shape().dimension();
+    forSampledRows(
+        q.shape(),
+        i -> {
+          for (int at = i * d; at < (i + 1) * d; at++) {
+            double byMean = 0;
+            double byStd = 0;
+            double sizeOfMean = 0;
+            double sizeOfStd = 0;
+            double s = q.std()[at];
+            int end = ofPairs ? i + 1 : p.shape().size();
+            for (int j = ofPairs ? i : 0; j < end; j++) {
+              double sp = p.std()[j * d + at % d];
+              double y = ((double) q.mean()[at] - p.mean()[j * d + at % d]) / (sp * sp);
+              double x = (s - sp) * (s + sp) / (sp * sp) / s;
+              byMean += y;
+              byStd += x;
+              sizeOfMean += Math.abs(y);
+              sizeOfStd += Math.abs(x);
+            }
+            if (!(Math.abs(mean[at] - byMean) <= 1e-5 * sizeOfMean)) {
+              throw differs(name, "mean " + at, mean[at], byMean);
+            }
+            if (!(Math.abs(std[at] - byStd) <= 1e-5 * sizeOfStd)) {
+              throw differs(name, "std " + at, std[at], byStd);
+            }
+          }
+        });
+  }
+
   /** Checks the results of a float formula that subtracts D: its error is relative to KL + D. */
   static void roughKl(String name, Batch q, Batch p, float[] out) {
     forSampledEntries(

@@ -18,6 +18,13 @@ record Batch(float[] mean, float[] std, Shape shape) {
     return random(shape, 1, 0.3, seed);
   }
 
+  /** The standard normal distribution in each row. */
+  static Batch standard(Shape shape) {
+    Batch batch = empty(shape);
+    Arrays.fill(batch.std, 1);
+    return batch;
+  }
+
   /** About one Gaussian: means N(0, S²), log σ N(0, S²). */
   static Batch alike(Shape shape, double spread, long seed) {
     return random(shape, spread, spread, seed);

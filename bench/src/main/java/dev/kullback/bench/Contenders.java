@@ -19,7 +19,7 @@ import org.ejml.dense.row.CommonOps_FDRM;
 
 /**
  * Everything that is timed, by name; with full covariances, {@link FullContenders}, low-rank ones, {@link LowRankContenders}, other divergences, {@link DivergenceContenders}, reductions and queries, {@link
- * ReductionContenders}. The matrix is square, [B, B]; {@code -rect} takes a second batch of B rows for its columns where the
+ * ReductionContenders}, gradients, {@link GradientContenders}. The matrix is square, [B, B]; {@code -rect} takes a second batch of B rows for its columns where the
  * others compare the batch with itself.
  */
 final class Contenders {
@@ -64,6 +64,7 @@ final class Contenders {
     ALL.putAll(LowRankContenders.all());
     ALL.putAll(DivergenceContenders.all());
     ALL.putAll(ReductionContenders.all());
+    ALL.putAll(GradientContenders.all());
   }
 
   private Contenders() {}

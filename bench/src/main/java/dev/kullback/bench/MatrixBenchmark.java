@@ -16,7 +16,7 @@ import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
 /**
- * The whole matrix, one contender at a time. For quotients of two contenders use {@link Ratios}: forks minutes apart see
+ * The whole matrix, and its gradients, one contender at a time. For quotients of two contenders use {@link Ratios}: forks minutes apart see
  * different clocks and neighbours.
  */
 @BenchmarkMode(Mode.AverageTime)
@@ -66,6 +66,30 @@ public class MatrixBenchmark {
     }
   }
 
+  /** Gradients, and the pairs of rows that two of them are of. */
+  @State(Scope.Benchmark)
+  public static class Gradients extends Subject {
+    @Param({
+      "aligned",
+      "gradient-aligned",
+      "standard", // a VAE's regularizer
+      "gradient-standard",
+      "gradient" // of the matrix, over kl-rect-prepared
+    })
+    public String contender;
+
+    @Param({
+      "1024x256", // in the caches but for the matrix
+      "4096x256" // inputs and gradients (16 MB) beyond L2
+    })
+    public String shape;
+
+    @Setup(Level.Trial)
+    public void setup() {
+      prepare(contender, shape);
+    }
+  }
+
   /** Contenders that materialize [B, B, H], or walk it without registers: seconds a call. */
   @State(Scope.Benchmark)
   public static class Slow extends Subject {
@@ -92,6 +116,11 @@ public class MatrixBenchmark {
 
   @Benchmark
   public Object fast(Fast subject) {
+    return subject.running.call();
+  }
+
+  @Benchmark
+  public Object gradients(Gradients subject) {
     return subject.running.call();
   }
 
