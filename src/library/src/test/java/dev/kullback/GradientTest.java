@@ -464,6 +464,7 @@ class GradientTest {
       Regime.Case drawn = Regime.VAE.draw(isDouble, 21, 35, 19);
       DiagonalGaussians q = drawn.q().gaussians();
       DiagonalGaussians p = drawn.p().gaussians();
+      DiagonalGaussians first = drawn.p().rows(0, 21).gaussians();
       Arrays4 out = Arrays4.of(drawn.q(), drawn.p());
       double[] matrix = new double[21 * 35];
       double[] g = new double[21];
@@ -475,6 +476,7 @@ class GradientTest {
         WarmCalls.allocateNothing("logSumExp", 50, () -> gradient.logSumExp(q, p, g));
         WarmCalls.allocateNothing("rowSum", 50, () -> gradient.rowSum(q, p, g));
         WarmCalls.allocateNothing("standard", 50, () -> gradient.toStandardNormal(q, g));
+        WarmCalls.allocateNothing("aligned", 50, () -> gradient.aligned(q, first, g));
       }
     }
   }
