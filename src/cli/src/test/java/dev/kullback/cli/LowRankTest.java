@@ -60,6 +60,27 @@ class LowRankTest extends CommandFixture {
     }
   }
 
+  /** A diagonal of one number for each Gaussian, as of probabilistic principal components, or of one for all, needs no option: shapes tell. */
+  @Test
+  void sphericalDiagonals() throws IOException {
+    double[] numbers = Arrays.copyOf(variance, N);
+    NpyFiles.write(folder.resolve("each.npy"), "<f8", new long[] {N}, numbers);
+    NpyFiles.write(folder.resolve("all.npy"), "<f8", new long[] {1}, new double[] {numbers[0]});
+    double[] each = new double[N * D];
+    Arrays.setAll(each, k -> numbers[k / D]);
+    double[] all = new double[N * D];
+    Arrays.fill(all, numbers[0]);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      for (double[] written : new double[][] {each, all}) {
+        LowRankGaussians g = LowRankGaussians.of(ScaleKind.VARIANCE, mean, factor, written, D);
+        String file = written == each ? "each.npy" : "all.npy";
+        succeed("pairwise --mean m.npy --cov-factor w.npy --cov-diag " + file + " -o o.npy");
+        assertThat(values(read("o.npy", N, N)))
+            .containsExactly(engine.pairwise(g, g, new double[N * N]));
+      }
+    }
+  }
+
   @Test
   void besideADiagonalBatch() throws IOException {
     succeed("pairwise" + Q + " --p-mean m.npy --p-var v.npy -o o.npy");
