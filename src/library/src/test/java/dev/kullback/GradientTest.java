@@ -457,6 +457,60 @@ class GradientTest {
     }
   }
 
+  /** Twice a difference is beyond double where its part is not, and nothing times a cotangent of 0. */
+  @Test
+  void wassersteinOfFarMeans() {
+    for (double far : new double[] {1e308, 1.7e308}) {
+      DiagonalGaussians q = DiagonalGaussians.ofStd(new double[] {far}, new double[] {1}, 1);
+      DiagonalGaussians p = DiagonalGaussians.ofStd(new double[] {0}, new double[] {2}, 1);
+      try (KlEngine engine =
+          KlEngine.builder().divergence(Divergence.SQUARED_WASSERSTEIN_2).build()) {
+        for (double g : new double[] {0, 0.25}) {
+          double[][] to = new double[4][1];
+          engine.gradient().q(to[0], to[1]).p(to[2], to[3]).aligned(q, p, new double[] {g});
+          assertThat(to[0][0]).isEqualTo(2 * (g * far));
+          assertThat(to[2][0]).isEqualTo(-2 * (g * far));
+        }
+      }
+    }
+  }
+
+  /** A Gaussian beyond the loops' range, beside which others have the digits that they have alone. */
+  @ParameterizedTest
+  @EnumSource
+  void digitsDoNotDependOnNeighbours(Batch.Kind kind) {
+    int n = 40;
+    int d = 3;
+    double[] mean = new Random(1).doubles(n * d, -1, 1).toArray();
+    double[] scale = new Random(2).doubles(n * d, 0.5, 2).toArray();
+    double[] tiny = scale.clone();
+    tiny[n * d - 1] =
+        kind == Batch.Kind.STD
+            ? 1e-90
+            : kind == Batch.Kind.LOG_VARIANCE ? -414 : kind == Batch.Kind.VARIANCE ? 1e-180 : 1e180;
+    DiagonalGaussians p =
+        kind.of(
+            new Random(3).doubles(n * d, -1, 1).toArray(),
+            new Random(4).doubles(n * d, 0.5, 2).toArray(),
+            d,
+            ScalePolicy.STRICT);
+    double[] cotangent = new Random(5).doubles(n, -1, 1).toArray();
+    for (Divergence divergence : DIVERGENCES) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
+        double[][][] found = new double[2][4][n * d];
+        for (int k = 0; k < 2; k++) {
+          double[][] to = found[k];
+          DiagonalGaussians q = kind.of(mean, k == 0 ? scale : tiny, d, ScalePolicy.STRICT);
+          engine.gradient().q(to[0], to[1]).p(to[2], to[3]).aligned(q, p, cotangent);
+          for (double[] values : to) {
+            Arrays.fill(values, (n - 1) * d, n * d, 0);
+          }
+        }
+        assertThat(found[1]).isDeepEqualTo(found[0]);
+      }
+    }
+  }
+
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void warmCallsAllocateNothing(Backend backend) {

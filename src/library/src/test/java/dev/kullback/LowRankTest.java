@@ -519,4 +519,33 @@ class LowRankTest {
           .withMessageContaining("a density does not take");
     }
   }
+
+  /** v_q/v_p counts where a kernel in double has v_p = ∞ or v_q without its digits. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void variancesBeyondDouble(Backend backend) {
+    DiagonalGaussians large = DiagonalGaussians.ofStd(new double[] {0}, new double[] {1e155}, 1);
+    DiagonalGaussians less = DiagonalGaussians.ofStd(new double[] {0}, new double[] {1e154}, 1);
+    LowRankGaussians q =
+        LowRankGaussians.of(
+            ScaleKind.STD, new double[] {0}, new double[0], new double[] {1e154}, 1);
+    LowRankGaussians small =
+        LowRankGaussians.of(
+            ScaleKind.STD, new double[2], new double[] {1, 1e-160}, new double[] {1, 1e-160}, 2);
+    LowRankGaussians one =
+        LowRankGaussians.of(
+            ScaleKind.STD, new double[2], new double[] {1, 1}, new double[] {1, 1}, 2);
+    double[] matrix = new double[1];
+    double[] pair = new double[1];
+    try (KlEngine engine = KlEngine.builder().backend(backend).build()) {
+      engine.pairwise(q, large, matrix);
+      engine.pairwise(less, large, pair);
+      assertThat(matrix[0])
+          .isCloseTo(1.8075850929940457, within(1e-12))
+          .isCloseTo(pair[0], within(1e-12));
+      engine.pairwise(small, one, matrix);
+      engine.aligned(small, one, pair);
+      assertThat(matrix[0]).isCloseTo(pair[0], within(1e-10));
+    }
+  }
 }

@@ -156,16 +156,20 @@ public final class LowRankBatch extends Batch {
     double w = factor[(i * d + at) * rank + a];
     double scale = diagonal.scale(i * d + at);
     double v = diagonal.kind().variance(scale);
+    double least = Math.max(2 * d / MOST * w * w, Double.MIN_NORMAL);
     String reason =
         String.format(
             Locale.ROOT,
-            "is %s beside %s %s, of variance v = %s%s: Σ_h W_h²/v_h is beyond 2^60; give a variance of at least %.1e there, or full covariances",
+            "is %s beside %s %s, of variance v = %s%s: %s; give %sfull covariances",
             Elements.text(w, isDouble()),
             diagonal.kind().argument(),
             Elements.text(scale, diagonal.isDouble()),
             v,
             v == 0 ? ", below the least double" : "",
-            Math.max(2 * d / MOST * w * w, Double.MIN_NORMAL));
+            w == 0 ? "W_h²/v_h is 0/0" : "Σ_h W_h²/v_h is beyond 2^60",
+            least <= Double.MAX_VALUE
+                ? "a variance of at least %.1e there, or ".formatted(least)
+                : "");
     String place = "[%d][%d]".formatted(at, a);
     return Constructors.INVALID_GAUSSIAN
         .get()

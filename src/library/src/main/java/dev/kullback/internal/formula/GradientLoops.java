@@ -65,7 +65,9 @@ public final class GradientLoops {
     } else {
       p.read(from, n, meansP, givenP);
     }
-    if (kind == kindP && isHeld(q, from, n) && (p == null || isHeld(p, from, n))) {
+    boolean isSame = kind == kindP;
+    boolean isRight = isSame && isHeld(q, from, n) && (p == null || isHeld(p, from, n));
+    if (isSame) {
       if (pair.term() != Term.KL || kind == Scale.LOG_VARIANCE) {
         setPrecisions(q, from, n, givenQ, precisionsQ);
       }
@@ -80,13 +82,24 @@ public final class GradientLoops {
             case JEFFREYS -> setJeffreys(kind, n);
             case WASSERSTEIN_2 -> setWasserstein2(kind, n);
           };
-      if (most <= Double.MAX_VALUE) {
-        return;
+      isRight &= most <= Double.MAX_VALUE;
+    }
+    if (!isRight) {
+      for (int k = 0; k < n; k++) {
+        int row = (from + k) / q.dimension();
+        // not by its neighbours, so that its digits are its own
+        if (!isSame
+            || q.beyond64().get(row)
+            || (p != null && p.beyond64().get(row))
+            || !(Math.abs(mean[k]) + Math.abs(scaleQ[k]) + Math.abs(scaleP[k])
+                <= Double.MAX_VALUE)) {
+          pair.set(kind, meansQ[k], givenQ[k], kindP, meansP[k], givenP[k]);
+          put(k, pair.meanQ(), pair.scaleQ(), pair.scaleP());
+        }
       }
     }
-    for (int k = 0; k < n; k++) {
-      pair.set(kind, meansQ[k], givenQ[k], kindP, meansP[k], givenP[k]);
-      put(k, pair.term().byMean(pair.meanQ()), pair.scaleQ(), pair.scaleP());
+    for (int k = 0; k < n; k++) { // after the cotangent, which may be 0
+      mean[k] = pair.term().byMean(mean[k]);
     }
   }
 
@@ -205,7 +218,7 @@ public final class GradientLoops {
           kind == Scale.STD
               ? givenQ[k] - givenP[k]
               : scaleQ[k] / (Math.sqrt(r) * (1 + Math.sqrt(r / precisionsQ[k])));
-      put(k, 2 * d, difference, -difference);
+      put(k, d, difference, -difference);
       most = Math.max(most, Math.abs(d));
     }
     return most;

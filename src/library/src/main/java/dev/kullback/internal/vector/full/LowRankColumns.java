@@ -122,10 +122,14 @@ record LowRankColumns(
       double root = Math.sqrt(r);
       offset[j] = g.logDet(j) + 0.5 * (squares - d);
       weight[j] = 0.5 * unit * (3 * units + 2 * solved + 6 * root * ofProducts + 4 * error + 8);
-      noise[j] =
+      double plain =
           g.logDetBound(j)
               + 4 * unit * (Math.abs(g.logDet(j)) + d + squares)
               + 0.5 * unit * squares * (units + 4 * root * (ofProducts + d) + 2 * error + d);
+      noise[j] =
+          g.diagonal().beyond64().get(j)
+              ? Double.POSITIVE_INFINITY // v_q/v_p may be lost
+              : plain;
       tolerance[j] = PairKl.DOUBLE_TOLERANCE * Math.clamp(capacitance.condition(), 1, 100);
     }
   }

@@ -200,7 +200,10 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
     double more = operands.moreTolerance();
     double offset = -q.logDet(i);
     double unit = 0.5 * FullPacking.UNIT * (q.rank() + 8);
-    double noise = q.logDetBound(i) + 4 * FullPacking.UNIT * Math.abs(offset);
+    double noise =
+        q.diagonal().beyond64().get(i)
+            ? Double.POSITIVE_INFINITY // v_q/v_p may be lost
+            : q.logDetBound(i) + 4 * FullPacking.UNIT * Math.abs(offset);
     bound(p, row * NR, column, offset, unit, noise, more);
     for (int j = 0; j < count; j++) {
       boolean isCertain = rooms[j] >= 0 && rooms[j] < Double.POSITIVE_INFINITY;
