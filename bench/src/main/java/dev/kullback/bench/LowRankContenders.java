@@ -12,7 +12,7 @@ import org.ejml.dense.row.CommonOps_DDRM;
 
 /** Contenders with covariances V + WWᵀ, W of {@link #RANK} columns, by name. The matrix is [B, B] in double, of prepared batches. */
 final class LowRankContenders {
-  /** r of SWAG and factor analysers in use, and of the figures. */
+  /** Columns of W, about as many as SWAG and factor analysers have in use. */
   static final int RANK = 8;
 
   /** Error that passes, relative to KL + D: the reference cancels. */

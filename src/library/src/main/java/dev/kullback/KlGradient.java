@@ -34,7 +34,8 @@ import org.jspecify.annotations.Nullable;
  * have none of it. The bits do not depend on threads.
  *
  * <p>Memory: for each Gaussian and each dimension, rounded up to 16 dimensions, 16 bytes of the engine's and 16 that the batch keeps, 32 of double,
- * and 8 MB for weights; for pairs of rows none, but 8 that a batch of log-variances keeps after some calls. A warm call with one thread allocates nothing. An instance is for one thread at a time; an engine may have many.
+ * and 8 MB for weights. Pairs of rows need none of it, but a batch of log-variances keeps 8 bytes, which one of its first calls allocates. All other
+ * warm calls with one thread allocate nothing. An instance is for one thread at a time; an engine may have many.
  *
  * @since 0.1.0
  */

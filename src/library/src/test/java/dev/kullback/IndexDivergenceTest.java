@@ -281,8 +281,7 @@ class IndexDivergenceTest {
       int threads = 1 + 2 * (data.ordinal() % 2);
       try (KlIndex index = KlIndex.builder(D).divergence(divergence).threads(threads).build()) {
         model.fill(index);
-        // kernels for matrices answer from 32 on
-        int n = share == Share.SOME ? 40 : 70;
+        int n = 70; // kernels for matrices answer from 32 on, and keep room for 64
         Gaussians many = batch(data, Batch.Kind.VARIANCE, false, n, new Random(6)).gaussians();
         double radius = index.nearest(many.slice(0, 1), 25).value(0, 24);
         for (Query query :

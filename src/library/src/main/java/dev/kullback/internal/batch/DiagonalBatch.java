@@ -687,9 +687,7 @@ public final class DiagonalBatch extends Batch {
 
   private static double[] widen(float[] values) {
     double[] wide = new double[values.length];
-    for (int i = 0; i < wide.length; i++) {
-      wide[i] = values[i];
-    }
+    widen(values, 0, values.length, wide, 0);
     return wide;
   }
 
