@@ -384,19 +384,35 @@ public final class Factors {
    * Cholesky#inverseRoot} of the diagonal.
    */
   private void factor(double[] factorsLow) {
-    Factorization cholesky = factorization.get();
-    int lanes = cholesky.lanes();
-    double[] full = new double[d * d];
-    double[] high = new double[length * lanes];
-    double[] low = new double[length * lanes];
-    double[] scales = new double[d * lanes];
-    double tolerance = SemidefiniteFactor.tolerance(d, !matrix.isDouble());
-    Checkpoint checkpoint = new Checkpoint();
-    LongConsumer progress =
-        products -> checkpoint.passUninterrupted(lanes * Checkpoint.ofPlain(products));
-    for (int first = 0; first < n; first += lanes) {
+    Group group = new Group(factorization.get());
+    for (int first = 0; first < n; first += group.lanes) {
+      group.factor(first, Math.min(group.lanes, n - first), factorsLow);
+    }
+  }
+
+  /** Memory for as many matrices as the factorization has lanes, used again for the next. */
+  private final class Group {
+    private final Factorization cholesky;
+    private final int lanes;
+    private final double[] full = new double[d * d];
+    private final double[] high;
+    private final double[] low;
+    private final double[] scales;
+    private final double tolerance = SemidefiniteFactor.tolerance(d, !matrix.isDouble());
+    private final Checkpoint checkpoint = new Checkpoint();
+    private final LongConsumer progress;
+
+    private Group(Factorization cholesky) {
+      this.cholesky = cholesky;
+      lanes = cholesky.lanes();
+      high = new double[length * lanes];
+      low = new double[length * lanes];
+      scales = new double[d * lanes];
+      progress = products -> checkpoint.passUninterrupted(lanes * Checkpoint.ofPlain(products));
+    }
+
+    private void factor(int first, int count, double[] factorsLow) {
       checkpoint.passUninterrupted(lanes * Checkpoint.ofPlain((long) d * d));
-      int count = Math.min(lanes, n - first);
       for (int i = 0; i < lanes; i++) {
         if (i < count) { // spare lanes repeat the last
           matrix.read((long) (first + i) * d * d, full, d * d);

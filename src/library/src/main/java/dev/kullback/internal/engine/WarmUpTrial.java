@@ -119,6 +119,9 @@ final class WarmUpTrial {
   private final Random random = new Random(1);
   private final Engine ready = engine(Kl.FORWARD, _ -> true);
   private final Engine cold = engine(Kl.FORWARD, _ -> false);
+  private final MadeUpGaussians two =
+      MadeUpGaussians.normal(TWO_CHUNKS, false).around(2, random, FAR);
+  private final RangeCheck check = new RangeKernel();
   private boolean isAbandoned;
 
   /** A trial for calls that compute a divergence of some dimension. */
@@ -455,6 +458,9 @@ final class WarmUpTrial {
     long vector = Long.MAX_VALUE;
     while (true) {
       VectorWidth.mix();
+      // C2 is to know both checks of a batch before it compiles what makes one: where it knew the
+      // plain one alone, batches took 10 times as long for 0.1 s once vectors had taken over
+      two.diagonal(Scale.STD, false, check);
       least = Math.min(least, time(plain));
       vector = Math.min(vector, time(vectors));
       if (++rounds >= LEAST_ROUNDS && vector <= slower * least) {
