@@ -44,14 +44,15 @@ final class WarmUpTrial {
   private static final long MOST_NANOS = 30_000_000_000L;
 
   /**
-   * Multiple of the cold kernels' time up to which vectors are used. Compiled, they take a third of it and more where most entries are
-   * recomputed; boxed, 5 times as long.
+   * Multiple of the cold kernels' time up to which vectors are used. Compiled, they take 0.3 to 1.2 of it, in double with 16 registers or 128 bits the
+   * most; boxed, 5 times as long as cold kernels when these had a third of their speed.
    */
   private static final int SLOWER = 2;
 
   /**
-   * The same where hardly an entry is recomputed: compiled, vectors take a third of the cold kernels' time or less at 128, 256 and 512 bits. With
-   * {@link #SLOWER} calls changed over some 0.3 s before all of it was compiled, and took 5 to 40 times as long meanwhile (Zen 4).
+   * The same where hardly an entry is recomputed, in float: compiled, vectors take 0.3 of the cold kernels' time at 512 bits, 0.35 to 0.63 at 256, and
+   * 0.44 to 0.78 at 128. With {@link #SLOWER} calls changed over some 0.3 s before all of it was compiled, and took 5 to 40 times as long
+   * meanwhile (Zen 4, with cold kernels of a third of their speed).
    */
   private static final int NO_SLOWER = 1;
 

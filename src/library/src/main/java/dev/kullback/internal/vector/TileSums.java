@@ -8,6 +8,9 @@ abstract class TileSums<A> extends BlockSums<A> {
   /** No tile's first column. */
   static final int NONE = -1;
 
+  /** Where sums add up in this precision. */
+  final A acc;
+
   /** Columns of a panel in this precision. */
   final int width;
 
@@ -19,7 +22,8 @@ abstract class TileSums<A> extends BlockSums<A> {
 
   /** Makes sums that add up in {@code acc}, laid out as {@code r[k]}: R before it is promoted, or what was summed since the last promotion. */
   TileSums(A acc, int panels, int width, double factor) {
-    super(acc, factor);
+    super(factor);
+    this.acc = acc;
     this.width = width;
     r = new double[panels][Tile.CAPACITY + VectorWidth.BITS / Double.SIZE];
   }

@@ -47,8 +47,7 @@ final class ${class} {
    * z = (m − c)/(m + c)}, c about √2, it is {@code e ln 2 + ln c + 2 artanh z}, and |z| is at most 0.172. Its error is below 4 units of 2⁻⁵³,
    * and one of the result; the coefficients of artanh's series from the tenth on are less than 2⁻⁵⁶ of the sum.
    *
-   * @param width columns of a row; a row of {@code r} has as many columns
-   * @param offset how much further than in {@code r} a row's first column is in the other arrays, whose rows are a panel wide
+   * @param width columns of a row${asVectors?then("", ", the only one")}
    */
   static void addLogarithms(
       double[] r,
@@ -63,8 +62,7 @@ final class ${class} {
       int to,
       double[] logP,
       int column,
-      int width,
-      int offset) {
+      int width) {
     ${vector} weight = ${broadcast("1 - alpha")};
     double constant = d * Math.log(alpha);
     for (int i = from; i < to; i++) {
@@ -75,8 +73,8 @@ final class ${class} {
         DoubleVector m = (DoubleVector) FloatVector.fromArray(HALF, products, k).convertShape(VectorOperators.F2D, S, 0);
         DoubleVector e = (DoubleVector) FloatVector.fromArray(HALF, exponents, k).convertShape(VectorOperators.F2D, S, 0);
 <#else>
-        ${vector} m = ${load("products", "offset + k")};
-        ${vector} e = ${load("exponents", "offset + k")};
+        ${vector} m = ${load("products", "k")};
+        ${vector} e = ${load("exponents", "k")};
 </#if>
         e = ${sub("e", "bias")};
         ${vector} z = ${div(sub("m", "MIDDLE"), add("m", "MIDDLE"))};
