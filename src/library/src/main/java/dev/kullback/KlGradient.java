@@ -1,41 +1,48 @@
 package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.GradientCall;
 import dev.kullback.internal.engine.Workspace;
+import dev.kullback.internal.formula.PairGradient.Term;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Gradients of an engine's operations: the vector–Jacobian products that a training step needs, of {@link DiagonalGaussians} and KL, Jeffreys'
- * divergence or the squared 2-Wasserstein distance. {@link KlEngine#gradient()} makes one.
+ * divergence or the squared 2-Wasserstein distance, and of {@link FullGaussians} and KL or Jeffreys' divergence. {@link KlEngine#gradient()} makes one.
  *
  * <p>A method computes the derivatives of {@code Σ g · out}, where {@code out} is what the engine's method of the same name gives for the same
  * batches and g, the cotangent, is the derivative of a loss by it. They are those by the parameters <em>as they were given</em>: by means, and by
- * σ, σ², ln σ² or 1/σ², whatever {@link ScaleKind} the batch was made of. A scale that {@link ScalePolicy#CLAMPED} has changed has the
- * derivative 0, and scales that a batch's Gaussians share have one for each Gaussian, to be added up.
+ * σ, σ², ln σ² or 1/σ², or by the factor L, whatever {@link ScaleKind} the batch was made of. A scale that {@link ScalePolicy#CLAMPED} has changed
+ * has the derivative 0, and scales that a batch's Gaussians share have one for each Gaussian, to be added up.
  *
- * <p>{@link #q(float[], float[])} and {@link #p(float[], float[])} say where the results of all following calls go: row-major {@code [N, D]} and
- * {@code [M, D]}, which are overwritten. Where neither is said for a batch, its gradient is not stored. If q is p, the same object, the
- * parameters are the same, and q's arrays get the sum of both gradients.
+ * <p>{@link #q(float[], float[])} and {@link #p(float[], float[])} say where the results of all following calls go: in the layout of what the batch was
+ * made of, row-major {@code [N, D]} and {@code [M, D]}, or of factors {@code [N, D, D]}, 0 above the diagonal, or packed {@code [N, D(D+1)/2]}. They are
+ * overwritten. Where neither is said for a batch, its gradient is not stored. If q is p, the same object, the parameters are the same, and q's arrays
+ * get the sum of both gradients.
  *
  * <pre>
  * KL        ∂/∂μ_q = Σ_j g_ij d/v_p     ∂/∂v_q = ½ Σ_j g_ij (v_q − v_p)/(v_q v_p)     d = μ_q − μ_p
  *           ∂/∂μ_p = −Σ_i g_ij d/v_p    ∂/∂v_p = −½ Σ_i g_ij (v_q − v_p + d²)/v_p²
+ *
+ * of L      ∂/∂μ_q = Σ_j g_ij L_p⁻ᵀ y     ∂/∂L_q = Σ_j g_ij [tril(L_p⁻ᵀ E) + diag(E_kk/L_q,kk)]     L_p y = μ_q − μ_p
+ *           ∂/∂μ_p = −Σ_i g_ij L_p⁻ᵀ y    ∂/∂L_p = −Σ_i g_ij tril(L_p⁻ᵀ (yyᵀ + E + Eᵀ + EEᵀ))     L_p E = L_q − L_p
  * </pre>
  *
  * <p>The error is at most 1e-5 of the sum of the magnitudes of these terms, d² and {@code v_q − v_p} apart, and 1e-12 of it if either batch is of
- * double. That holds however near the Gaussians are, as differences are computed without loss; equal Gaussians have exactly 0. No result is NaN:
- * a term's derivative by a mean or by the logarithm of a scale that is beyond double's range counts as its greatest number. Beside these errors, numbers below 1e-30 may lose digits, of batches of double below
- * 1e-290. A loss of {@link #logSumExp} weighs divergences of 1e-12; of batches of float, columns with less than 1e-24 of a row's weight
- * have none of it. The bits do not depend on threads.
+ * double, of factors times {@code cond(L_p)}. That holds however near the Gaussians are, as differences are computed without loss; equal Gaussians have
+ * exactly 0. No result is NaN: of diagonal batches, a term's derivative by a mean or by the logarithm of a scale that is beyond double's range counts as its greatest
+ * number; of full ones, whose gradient cannot be told then, it is an {@link IllegalArgumentException}. Beside these errors, numbers below 1e-30 may lose
+ * digits, of batches of double below 1e-290. A loss of {@link #logSumExp} weighs divergences of 1e-12; of batches of float, columns with less than
+ * 1e-24 of a row's weight have none of it. The bits do not depend on threads.
  *
  * <p>Memory: for each Gaussian and each dimension, rounded up to 16 dimensions, 16 bytes of the engine's and 16 that the batch keeps, 32 of double,
- * and 8 MB for weights. Pairs of rows need none of it, but a batch of log-variances keeps 8 bytes, which one of its first calls allocates. All other
- * warm calls with one thread allocate nothing. An instance is for one thread at a time; an engine may have many.
+ * and 8 MB for weights. Pairs of rows need none of it, but a batch of log-variances keeps 8 bytes, which one of its first calls allocates. Full batches need
+ * {@code 4D(D + 3)} bytes of the engine's for each Gaussian. All other warm calls with one thread allocate nothing. An instance is for one thread at a
+ * time; an engine may have many.
  *
  * @since 0.1.0
  */
@@ -53,7 +60,7 @@ public final class KlGradient {
    * Has q's gradients stored.
    *
    * @param mean receives the derivatives by q's means, {@code [N, D]}
-   * @param scale receives those by q's scales as they were given, {@code [N, D]}; another array
+   * @param scale receives those by q's scales as they were given, {@code [N, D]}, or by its factors; another array
    * @return this
    */
   public KlGradient q(float[] mean, float[] scale) {
@@ -69,7 +76,7 @@ public final class KlGradient {
    * Has p's gradients stored.
    *
    * @param mean receives the derivatives by p's means, {@code [M, D]}
-   * @param scale receives those by p's scales as they were given, {@code [M, D]}; another array
+   * @param scale receives those by p's scales as they were given, {@code [M, D]}, or by its factors; another array
    * @return this
    */
   public KlGradient p(float[] mean, float[] scale) {
@@ -108,6 +115,7 @@ public final class KlGradient {
    */
   public void aligned(Gaussians q, Gaussians p, double[] cotangent) {
     Arguments.checkAligned(engine.formula(), batch(q, "q"), batch(p, "p"));
+    checkAlike(q, p);
     check(q, p, cotangent);
     pairs(q, p, cotangent);
   }
@@ -199,7 +207,7 @@ public final class KlGradient {
     Workspace workspace = engine.begin();
     call.set(cotangent32, cotangent64, isMatrix, isSoftmax, logWeights, wide);
     try {
-      workspace.gradient(operation, call, diagonal(q, "q"), diagonal(p, "p"));
+      workspace.gradient(operation, call, batch(q, "q"), batch(p, "p"));
     } finally {
       call.clear();
     }
@@ -209,7 +217,7 @@ public final class KlGradient {
     Workspace workspace = engine.begin();
     call.set(null, cotangent, false, false, null, true);
     try {
-      workspace.gradientOfPairs(call, diagonal(q, "q"), p == null ? null : diagonal(p, "p"));
+      workspace.gradientOfPairs(call, batch(q, "q"), p == null ? null : batch(p, "p"));
     } finally {
       call.clear();
     }
@@ -217,12 +225,14 @@ public final class KlGradient {
 
   private int checkMatrix(Gaussians q, Gaussians p) {
     int length = Arguments.arrayLength(engine.formula(), batch(q, "q"), batch(p, "p"));
+    checkAlike(q, p);
     checkTargets(q, p);
     return length;
   }
 
   private void checkPair(Gaussians q, Gaussians p) {
     Arguments.check(engine.formula(), batch(q, "q"), batch(p, "p"), false);
+    checkAlike(q, p);
   }
 
   private void check(Gaussians q, Gaussians p, double[] cotangent) {
@@ -254,7 +264,7 @@ public final class KlGradient {
       throw new IllegalArgumentException(
           "an array for q's gradient is one for p's, too; each receives a gradient of its own");
     }
-    if (q == p && call.length(false) >= 0) {
+    if (q == p && call.isSent(false)) {
       throw new IllegalArgumentException(
           "q is p, whose gradient is the sum of both: it goes to q's arrays, so give none for p");
     }
@@ -262,32 +272,68 @@ public final class KlGradient {
     checkTarget(false, p);
   }
 
-  private void checkTarget(boolean ofQ, Gaussians batch) {
-    int length = call.length(ofQ);
-    if (length >= 0) {
-      Arguments.checkLength(
-          ofQ ? "an array for q's gradient" : "an array for p's gradient",
-          batch.size() * batch.dimension(),
-          length);
+  private void checkTarget(boolean ofQ, Gaussians gaussians) {
+    if (!call.isSent(ofQ)) {
+      return;
     }
+    Batch batch = batch(gaussians, ofQ ? "q" : "p");
+    int n = batch.size();
+    int d = batch.dimension();
+    Arguments.checkLength(
+        ofQ ? "the array for q's gradient by means" : "the array for p's gradient by means",
+        n * d,
+        call.meanLength(ofQ));
+    long each = batch instanceof FullBatch f ? f.given().length(d) : d;
+    if (n * each > Batch.MOST_ELEMENTS) {
+      throw new IllegalArgumentException(
+          "a gradient by %d x %d elements does not fit an array; divide the batch by rows, or give packed factors"
+              .formatted(n, each));
+    }
+    Arguments.checkLength(
+        ofQ ? "the array for q's gradient by scales" : "the array for p's gradient by scales",
+        (int) (n * each),
+        call.scaleLength(ofQ));
   }
 
-  private Batch batch(Gaussians batch, String name) {
+  /** Returns a batch if its gradient is computed. */
+  private Batch batch(Gaussians gaussians, String name) {
     owner.engine.checkOpen();
-    return diagonal(batch, name);
+    switch (Objects.requireNonNull(gaussians, name)) {
+      case DiagonalGaussians g -> {
+        if (engine.formula().hasDeterministic() && g.batch.isDeterministic()) {
+          throw new IllegalArgumentException(
+              name
+                  + " is deterministic (std 0), whose divergence is 0 by convention and has no gradient");
+        }
+        return g.batch;
+      }
+      case FullGaussians g -> {
+        if (Term.required(engine.formula()) == Term.WASSERSTEIN_2) {
+          throw new IllegalArgumentException(
+              name
+                  + " has full covariances, whose gradients are computed of kl and jeffreys alone; give DiagonalGaussians");
+        }
+        if (!g.batch.given().isTriangular()) {
+          throw new IllegalArgumentException(
+              "%s was not made of factors L, by which gradients are computed; give Gaussians.of(ScaleKind.SCALE_TRIL, …) with L of Σ = LLᵀ"
+                  .formatted(name));
+        }
+        return g.batch;
+      }
+      case LowRankGaussians _ ->
+          throw new IllegalArgumentException(
+              name
+                  + " has low-rank covariances, whose gradients are not computed; give DiagonalGaussians or FullGaussians");
+    }
   }
 
-  private DiagonalBatch diagonal(Gaussians batch, String name) {
-    if (!(Objects.requireNonNull(batch, name) instanceof DiagonalGaussians d)) {
+  /** Checks that both are diagonal, or both full. */
+  private static void checkAlike(Gaussians q, Gaussians p) {
+    if (q instanceof FullGaussians != p instanceof FullGaussians) {
+      boolean isQ = q instanceof FullGaussians;
       throw new IllegalArgumentException(
-          "%s has %s covariances, whose gradients are not computed; give DiagonalGaussians"
-              .formatted(name, batch instanceof LowRankGaussians ? "low-rank" : "full"));
+          "%s has full covariances and %s has diagonal ones, of which gradients are not computed; give both as FullGaussians, by factors L with σ on the diagonal"
+              .formatted(isQ ? "q" : "p", isQ ? "p" : "q"));
     }
-    if (engine.formula().hasDeterministic() && d.batch.isDeterministic()) {
-      throw new IllegalArgumentException(
-          name
-              + " is deterministic (std 0), whose divergence is 0 by convention and has no gradient");
-    }
-    return d.batch;
   }
 }

@@ -578,7 +578,7 @@ class GradientTest {
     double[] two = {1, 1};
     try (KlEngine engine = KlEngine.builder().build()) {
       KlGradient gradient = engine.gradient().q(four, new float[4]);
-      assertRejected(() -> gradient.pairwise(q, full, g), "p has full covariances");
+      assertRejected(() -> gradient.pairwise(q, full, g), "p has full covariances and q has");
       assertRejected(
           () -> gradient.pairwise(q, q, new double[3]), "cotangent has 3 elements; it must have 4");
       assertRejected(
@@ -598,7 +598,7 @@ class GradientTest {
       assertRejected(() -> gradient.pairwise(lowRank, q, g), "q has low-rank covariances");
       assertRejected(
           () -> engine.gradient().q(new float[3], four).rowSum(q, q, two),
-          "q's gradient has 3 elements but 4");
+          "q's gradient by means has 3 elements but 4");
       assertRejected(
           () -> engine.gradient().p(four, new float[4]).rowSum(q, q, two),
           "q is p, whose gradient");

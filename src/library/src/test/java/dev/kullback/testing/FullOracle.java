@@ -130,8 +130,8 @@ public final class FullOracle {
   }
 
   /** Row-major [D, D]; of symmetric matrices the mean of both triangles is what counts. */
-  private BigFloat[] matrix(FullBatch batch, int i) {
-    int d = dimension;
+  static BigFloat[] matrix(FullBatch batch, int i) {
+    int d = batch.dimension();
     BigFloat[] full = new BigFloat[d * d];
     boolean symmetric =
         batch.kind() == FullBatch.Kind.COVARIANCE || batch.kind() == FullBatch.Kind.PRECISION;

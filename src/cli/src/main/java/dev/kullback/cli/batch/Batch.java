@@ -159,6 +159,13 @@ public record Batch(
     return layout.dimension();
   }
 
+  /** Numbers that state the scale of a Gaussian. */
+  public int scaleLength() {
+    return isFull()
+        ? Math.toIntExact(Layout.product(Layout.matrix(kind(), dimension()), 0))
+        : dimension();
+  }
+
   /** What the scales are. */
   public ScaleKind kind() {
     return layout.kind();
@@ -229,7 +236,7 @@ public record Batch(
     return q.isDouble() || p.isDouble() ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT;
   }
 
-  boolean isFull() {
+  public boolean isFull() {
     return kind().isFull();
   }
 

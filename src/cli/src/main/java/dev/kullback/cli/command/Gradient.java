@@ -29,6 +29,7 @@ import picocli.CommandLine.Option;
     name = "gradient",
     description = {
       "Writes the gradient of a loss by q's parameters as they were given, [2,N,D]: by means, and by scales.",
+      "Of K numbers of a factor, [N,D+K]: a row has the derivatives by a Gaussian's mean, then those by its factor.",
       "The loss is the sum of what another command computes, or of that times G.",
     },
     customSynopsis = {
@@ -85,7 +86,8 @@ final class Gradient extends PairCommand {
   @Option(
       names = "--p-output",
       paramLabel = "PG.npy",
-      description = "The gradient by p's parameters, [2,M,D]. If q is p, OUT has the sum of both.")
+      description =
+          "The gradient by p's parameters, likewise of p. If q is p, OUT has the sum of both.")
   @Nullable Path pOutput;
 
   Gradient() {
@@ -134,8 +136,8 @@ final class Gradient extends PairCommand {
     report.start();
     Gaussians rows = q.gaussians();
     Gaussians columns = p == q ? rows : p.gaussians();
-    double[][] ofQ = new double[2][q.size() * q.dimension()];
-    double[][] ofP = new double[2][second == null ? 0 : p.size() * p.dimension()];
+    double[][] ofQ = arrays(q, q.size());
+    double[][] ofP = arrays(p, second == null ? 0 : p.size());
     KlGradient gradient = engine.gradient().q(ofQ[0], ofQ[1]);
     if (second != null) {
       gradient.p(ofP[0], ofP[1]);
@@ -152,20 +154,46 @@ final class Gradient extends PairCommand {
     if (second != null) {
       write(second, ofP, p, element);
     }
-    String size = "gradient of %s by q: 2 x %d".formatted(loss, q.size());
-    stats.describe(report, size, q.dimension(), element);
+    String size = "gradient of %s by q: %s%d".formatted(loss, q.isFull() ? "" : "2 x ", q.size());
+    stats.describe(report, size, q.dimension() + (q.isFull() ? q.scaleLength() : 0), element);
+  }
+
+  /** Makes arrays for the derivatives by means and by scales. */
+  private static double[][] arrays(Batch batch, int rows) {
+    long length = (long) rows * batch.scaleLength();
+    if (length > Integer.MAX_VALUE - 8) {
+      throw new UserError(
+          "a gradient by %d x %d numbers does not fit an array: split the batch by rows"
+              .formatted(rows, batch.scaleLength()));
+    }
+    return new double[][] {new double[rows * batch.dimension()], new double[(int) length]};
   }
 
   private static Stats write(
       OutputFile file, double[][] gradient, Batch batch, ValueLayout element) {
-    file.write(Npy.header(element, 2, batch.size(), batch.dimension()));
+    int n = batch.size();
+    int d = batch.dimension();
     Stats stats = new Stats();
-    for (double[] part : gradient) {
-      for (double x : part) {
-        stats.add(file.put(x, element.byteSize() == Double.BYTES));
-      }
+    if (!batch.isFull()) {
+      file.write(Npy.header(element, 2, n, d));
+      write(file, gradient[0], 0, n * d, element, stats);
+      write(file, gradient[1], 0, n * d, element, stats);
+      return stats;
+    }
+    int each = batch.scaleLength();
+    file.write(Npy.header(element, n, d + each));
+    for (int i = 0; i < n; i++) {
+      write(file, gradient[0], i * d, d, element, stats);
+      write(file, gradient[1], i * each, each, element, stats);
     }
     return stats;
+  }
+
+  private static void write(
+      OutputFile file, double[] from, int at, int n, ValueLayout element, Stats stats) {
+    for (int k = at; k < at + n; k++) {
+      stats.add(file.put(from[k], element.byteSize() == Double.BYTES));
+    }
   }
 
   /** Reads the cotangents, or makes ones. */

@@ -3,6 +3,7 @@ package dev.kullback.cli.command;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.DiagonalGaussians;
+import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.KlGradient;
 import dev.kullback.cli.testing.CommandFixture;
@@ -90,6 +91,28 @@ class GradientCommandTest extends CommandFixture {
     assertFails(
         "gradient --loss rowsum --divergence hellinger" + Q + P + "-o x.npy",
         "the engine computes hellinger, which has no gradient here");
+  }
+
+  /** A row has what is by a mean, and then by the factor as it was given. */
+  @Test
+  void factors() throws IOException {
+    double[] mean = {1, 2, 3, 4};
+    double[] packed = {0.1, 0.2, 0.3, -0.1, -0.2, -0.3};
+    NpyFiles.write(folder.resolve("m.npy"), "<f8", new long[] {2, 2}, mean);
+    NpyFiles.write(folder.resolve("l.npy"), "<f8", new long[] {2, 3}, packed);
+    succeed("gradient --loss rowsum --mean m.npy --packed-tril l.npy -o o.npy");
+    double[][] expected = {new double[4], new double[6]};
+    FullGaussians same = FullGaussians.ofPackedScaleTril(mean, packed, 2);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      engine.gradient().q(expected[0], expected[1]).rowSum(same, same, new double[] {1, 1});
+    }
+    double[] written = values(read("o.npy", 2, 5));
+    for (int i = 0; i < 2; i++) {
+      assertThat(Arrays.copyOfRange(written, 5 * i, 5 * i + 2))
+          .containsExactly(Arrays.copyOfRange(expected[0], 2 * i, 2 * i + 2));
+      assertThat(Arrays.copyOfRange(written, 5 * i + 2, 5 * i + 5))
+          .containsExactly(Arrays.copyOfRange(expected[1], 3 * i, 3 * i + 3));
+    }
   }
 
   private void assertFails(String line, String message) {

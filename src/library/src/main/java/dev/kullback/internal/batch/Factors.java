@@ -13,6 +13,7 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.function.IntUnaryOperator;
 import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -56,6 +57,9 @@ public final class Factors {
   private final double[] factors;
 
   private final double @Nullable [] factorsLow;
+
+  /** Columns that were turned, D a matrix. */
+  private final BitSet turned = new BitSet();
 
   private Factors(
       Elements matrix,
@@ -104,7 +108,18 @@ public final class Factors {
         low == null ? null : repeated(low, n / matrices),
         dimension,
         isDouble,
-        isWithin);
+        isWithin,
+        kind,
+        turned(made.turned, n, dimension, i -> i % matrices));
+  }
+
+  /** Returns the columns that were turned, of n Gaussians of which each has the factor of another. */
+  static BitSet turned(BitSet turned, int n, int d, IntUnaryOperator factor) {
+    BitSet all = new BitSet();
+    for (int k = 0; k < n * d && !turned.isEmpty(); k++) {
+      all.set(k, turned.get(factor.applyAsInt(k / d) * d + k % d));
+    }
+    return all;
   }
 
   /** Writes out what all Gaussians share. */
@@ -320,6 +335,7 @@ public final class Factors {
       if (factors[diagonal] >= 0) {
         continue;
       }
+      turned.set(i * d + c);
       for (int r = 0; r < d; r++) { // Uᵀ has U's columns as rows
         int k = isUpper ? diagonal - c + r : from + Cholesky.packedLength(r) + c;
         if (isUpper ? r <= c : r >= c) {

@@ -25,6 +25,12 @@ public final class FullBatch extends Batch {
   private final double[] scaleTril;
   private final double @Nullable [] scaleTrilLow;
 
+  /** What L was made of; of a batch that no caller stated, a factor or a covariance. */
+  private final MatrixForm given;
+
+  /** Columns of all factors, D a Gaussian, that have the other sign than the caller gave them. */
+  private final BitSet turned;
+
   /** Gaussians that the matrix kernel cannot hold. */
   private final BitSet beyond = new BitSet();
 
@@ -40,10 +46,33 @@ public final class FullBatch extends Batch {
       int dimension,
       boolean isDouble,
       boolean isWithin) {
+    this(
+        mean,
+        scaleTril,
+        scaleTrilLow,
+        dimension,
+        isDouble,
+        isWithin,
+        scaleTrilLow == null ? MatrixForm.SCALE_TRIL : MatrixForm.COVARIANCE,
+        new BitSet());
+  }
+
+  /** A batch of Gaussians that a caller gave in this form. */
+  FullBatch(
+      double[] mean,
+      double[] scaleTril,
+      double @Nullable [] scaleTrilLow,
+      int dimension,
+      boolean isDouble,
+      boolean isWithin,
+      MatrixForm given,
+      BitSet turned) {
     super(mean.length / dimension, dimension, isDouble);
     this.mean = mean;
     this.scaleTril = scaleTril;
     this.scaleTrilLow = scaleTrilLow;
+    this.given = given;
+    this.turned = turned;
     double[] diagonal = new double[dimension];
     int length = Cholesky.packedLength(dimension);
     boolean passed =
@@ -79,6 +108,8 @@ public final class FullBatch extends Batch {
     mean = new double[dimension];
     scaleTril = new double[Cholesky.packedLength(dimension)];
     scaleTrilLow = isComputed ? new double[scaleTril.length] : null;
+    given = isComputed ? MatrixForm.COVARIANCE : MatrixForm.SCALE_TRIL;
+    turned = new BitSet();
   }
 
   /**
@@ -95,6 +126,15 @@ public final class FullBatch extends Batch {
     logDet[0] = log;
     logDetBound[0] = bound;
     singular.set(0, log == Double.NEGATIVE_INFINITY);
+  }
+
+  /** Makes one Gaussian N(0, I). */
+  public static FullBatch standard(int dimension) {
+    double[] scaleTril = new double[Cholesky.packedLength(dimension)];
+    for (int h = 0, k = 0; h < dimension; k += ++h + 1) {
+      scaleTril[k] = 1;
+    }
+    return new FullBatch(new double[dimension], scaleTril, null, dimension, true, true);
   }
 
   /** Writes out a diagonal batch. */
@@ -133,6 +173,16 @@ public final class FullBatch extends Batch {
    */
   public double @Nullable [] scaleTrilLow() {
     return scaleTrilLow;
+  }
+
+  /** What L was made of. */
+  public MatrixForm given() {
+    return given;
+  }
+
+  /** Whether column c of Gaussian i's factor has the other sign than the caller gave it. */
+  public boolean isTurned(int i, int c) {
+    return turned.get(i * dimension() + c);
   }
 
   @Override
@@ -227,7 +277,9 @@ public final class FullBatch extends Batch {
             : rows(scaleTrilLow, indices, length, new double[indices.length * length]),
         d,
         isDouble(),
-        false);
+        false,
+        given,
+        Factors.turned(turned, indices.length, d, i -> indices[i]));
   }
 
   /** Whether the matrix kernel can hold an element of a mean. */

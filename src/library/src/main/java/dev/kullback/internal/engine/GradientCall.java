@@ -1,6 +1,7 @@
 package dev.kullback.internal.engine;
 
 import java.util.Arrays;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** What a caller wants of gradients: cotangents and where results go. Arrays are float or double, one of each pair. */
@@ -27,19 +28,19 @@ public final class GradientCall {
     double @Nullable [] mean64;
     double @Nullable [] scale64;
 
-    void put(int at, int n, double[] mean, double[] scale) {
-      if (mean32 != null && scale32 != null) {
-        narrow(mean, n, mean32, at);
-        narrow(scale, n, scale32, at);
-      } else if (mean64 != null && scale64 != null) {
-        System.arraycopy(mean, 0, mean64, at, n);
-        System.arraycopy(scale, 0, scale64, at, n);
-      }
-    }
-
-    private static void narrow(double[] from, int n, float[] to, int at) {
-      for (int k = 0; k < n; k++) {
-        to[at + k] = (float) from[k];
+    private static void put(
+        double[] from,
+        int first,
+        int n,
+        float @Nullable [] to32,
+        double @Nullable [] to64,
+        int at) {
+      if (to32 != null) {
+        for (int k = 0; k < n; k++) {
+          to32[at + k] = (float) from[first + k];
+        }
+      } else if (to64 != null) {
+        System.arraycopy(from, first, to64, at, n);
       }
     }
 
@@ -49,10 +50,8 @@ public final class GradientCall {
           && (array == mean32 || array == scale32 || array == mean64 || array == scale64);
     }
 
-    int length() {
-      return mean32 != null && scale32 != null
-          ? Math.min(mean32.length, scale32.length)
-          : mean64 != null && scale64 != null ? Math.min(mean64.length, scale64.length) : -1;
+    private static int length(float @Nullable [] array32, double @Nullable [] array64) {
+      return array32 != null ? array32.length : array64 != null ? array64.length : -1;
     }
   }
 
@@ -79,9 +78,21 @@ public final class GradientCall {
     return p.has(q.mean32) || p.has(q.scale32) || p.has(q.mean64) || p.has(q.scale64);
   }
 
-  /** Returns the elements of the shorter array for q's gradient, or p's; −1 if it goes nowhere. */
-  public int length(boolean ofQ) {
-    return (ofQ ? q : p).length();
+  /** Whether the gradient of q, or of p, goes anywhere. */
+  public boolean isSent(boolean ofQ) {
+    return meanLength(ofQ) >= 0;
+  }
+
+  /** Returns the elements of the array for the gradient by q's means, or p's; −1 if it goes nowhere. */
+  public int meanLength(boolean ofQ) {
+    Target to = ofQ ? q : p;
+    return Target.length(to.mean32, to.mean64);
+  }
+
+  /** Returns those of the array for the gradient by scales. */
+  public int scaleLength(boolean ofQ) {
+    Target to = ofQ ? q : p;
+    return Target.length(to.scale32, to.scale64);
   }
 
   /** Sets the cotangents of a call, one of the two arrays. */
@@ -119,9 +130,31 @@ public final class GradientCall {
     return logWeights;
   }
 
-  /** Stores derivatives by n elements from an index on. */
-  void put(boolean ofQ, int at, int n, double[] mean, double[] scale) {
-    (ofQ ? q : p).put(at, n, mean, scale);
+  /** Stores derivatives by n elements of means from an index on. */
+  void putMean(boolean ofQ, int at, int n, double[] from, int first) {
+    Target to = ofQ ? q : p;
+    Target.put(from, first, n, to.mean32, to.mean64, at);
+  }
+
+  /** Stores derivatives by n elements of scales from an index on. */
+  void putScale(boolean ofQ, int at, int n, double[] from, int first) {
+    Target to = ofQ ? q : p;
+    Target.put(from, first, n, to.scale32, to.scale64, at);
+  }
+
+  /** Makes n derivatives by scales from an index on 0. */
+  void clearScale(boolean ofQ, int at, int n) {
+    Target to = ofQ ? q : p;
+    if (to.scale32 != null) {
+      Arrays.fill(to.scale32, at, at + n, 0);
+    } else if (to.scale64 != null) {
+      Arrays.fill(to.scale64, at, at + n, 0);
+    }
+  }
+
+  /** Returns the cotangents of rows. */
+  double[] weights() {
+    return Objects.requireNonNull(weights64);
   }
 
   /** Returns the cotangent of a row. */

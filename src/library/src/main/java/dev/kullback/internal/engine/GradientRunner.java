@@ -2,13 +2,16 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.GradientLoops;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.vector.GradientKernel;
+import dev.kullback.internal.vector.full.FullGradientKernel;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
 import java.util.Arrays;
@@ -47,8 +50,8 @@ final class GradientRunner {
   private final Job.Task<Workspace> pairs = this::pairs;
   private final Job.Task<Workspace> finish = this::finish;
 
-  private @Nullable DiagonalBatch q;
-  private @Nullable DiagonalBatch p;
+  private @Nullable Batch q;
+  private @Nullable Batch p;
   private GradientCall call = GradientCall.NONE;
 
   private KernelTable row = KernelTable.SCALAR;
@@ -74,32 +77,36 @@ final class GradientRunner {
     this.lead = lead;
   }
 
-  private DiagonalBatch q() {
+  private Batch q() {
     return Objects.requireNonNull(q);
   }
 
-  private DiagonalBatch p() {
+  private Batch p() {
     return Objects.requireNonNull(p);
   }
 
   /** Computes a call of pairs of rows, whose p is null for the standard normal distribution. */
-  void runPairs(GradientCall call, DiagonalBatch q, @Nullable DiagonalBatch p) {
+  void runPairs(GradientCall call, Batch q, @Nullable Batch p) {
     this.call = call;
     this.q = q;
     this.p = p;
-    int step = step(q);
-    lead.share(Math.ceilDiv(q.size(), step), pairs);
+    if (q instanceof FullBatch f) {
+      lead.kernels.beginGradients(f);
+      sumsQ = zeros(sumsQ, FullGradientKernel.sums(f));
+      sumsP = zeros(sumsP, p == null ? 0 : sumsQ.length);
+    }
+    lead.share(Math.ceilDiv(q.size(), pairStep(q)), pairs);
   }
 
   /** Computes a call of all pairs. */
-  void run(GradientCall call, DiagonalBatch q, DiagonalBatch p) {
+  void run(GradientCall call, Batch q, Batch p) {
     this.call = call;
     this.q = q;
     this.p = p;
     int n = q.size();
     int m = p.size();
-    sumsQ = zeros(sumsQ, GradientKernel.sums(q));
-    sumsP = zeros(sumsP, GradientKernel.sums(p));
+    sumsQ = zeros(sumsQ, sums(q));
+    sumsP = zeros(sumsP, sums(p));
     int band = n;
     if (call.isSoftmax()) {
       row = lead.kernels.choose(q, p);
@@ -110,7 +117,7 @@ final class GradientRunner {
         weights = new double[band * m];
       }
     }
-    lead.kernels.beginGradients(q.dimension());
+    lead.kernels.beginGradients(q);
     for (row0 = 0; row0 < n; row0 = row1) {
       row1 = Math.min(n - row0, band) + row0;
       if (call.isSoftmax()) {
@@ -134,6 +141,19 @@ final class GradientRunner {
   private static int side(int rows) {
     int side = Math.ceilDiv(rows, PARTS);
     return Math.min(Math.ceilDiv(side, 4) * 4, SIDE);
+  }
+
+  private static int sums(Batch g) {
+    return g instanceof FullBatch f
+        ? FullGradientKernel.sums(f)
+        : GradientKernel.sums((DiagonalBatch) g);
+  }
+
+  /** Pairs of a task: of full covariances, whole vectors of them. */
+  private static int pairStep(Batch q) {
+    return q instanceof FullBatch
+        ? Checkpoint.taskRows(Checkpoint.ofSolve(q.dimension()), BlockKernel.ROW_PANEL)
+        : step(q);
   }
 
   private static int step(Batch q) {
@@ -188,6 +208,15 @@ final class GradientRunner {
     }
   }
 
+  /** Whether derivatives by q, or by p, go anywhere; where q is p, as q's. */
+  private boolean isWanted(boolean ofQ) {
+    return call.isSent(ofQ || q == p);
+  }
+
+  private double @Nullable [] wanted(boolean ofQ) {
+    return isWanted(ofQ) ? ofQ ? sumsQ : sumsP : null;
+  }
+
   /** Adds a block of the round. */
   private void add(long index, Workspace w) {
     int m = p().size();
@@ -210,19 +239,36 @@ final class GradientRunner {
         call.readWeights(i, m, column, end, block, at);
       }
     }
-    PairGradient pair = w.gradientLoops().pair();
-    kernel.add(pair, call.isWide(), q(), from, to, p(), column, end, sumsQ, sumsP, w);
+    if (q instanceof FullBatch a && p instanceof FullBatch b) {
+      w.kernels
+          .fullGradients()
+          .add(block, a, from, to, b, column, end, wanted(true), wanted(false), w);
+    } else if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
+      PairGradient pair = w.gradientLoops().pair();
+      kernel.add(pair, call.isWide(), a, from, to, b, column, end, sumsQ, sumsP, w);
+    }
   }
 
   /** Computes the gradients of some pairs of rows. */
   private void pairs(long index, Workspace w) {
-    DiagonalBatch q = q();
-    DiagonalBatch p = this.p;
+    int step = pairStep(q());
+    int from = (int) index * step;
+    int to = Math.min(q().size() - from, step) + from;
+    if (q instanceof FullBatch a) {
+      FullBatch b = (FullBatch) p;
+      w.kernels
+          .fullGradients()
+          .addPairs(call.weights(), a, b, from, to, wanted(true), wanted(false), w);
+      put(a, from, to, b, from, b == null ? from : to, w);
+    } else {
+      pairs((DiagonalBatch) q(), (DiagonalBatch) p, from, to, w);
+    }
+  }
+
+  private void pairs(DiagonalBatch q, @Nullable DiagonalBatch p, int first, int last, Workspace w) {
     GradientLoops loops = w.gradientLoops();
     int d = q.dimension();
-    int step = step(q);
-    int first = (int) index * step;
-    int end = (Math.min(q.size() - first, step) + first) * d;
+    int end = last * d;
     for (int at = first * d; at < end; at += GradientLoops.LENGTH) {
       int n = Math.min(end - at, GradientLoops.LENGTH);
       w.pass(Checkpoint.ofPlain(n));
@@ -245,14 +291,20 @@ final class GradientRunner {
 
   /** Stores the gradients of some rows, of q and of p. */
   private void finish(long index, Workspace w) {
-    DiagonalBatch q = q();
-    DiagonalBatch p = p();
+    int step = step(q());
+    int from = (int) index * step;
+    int to = Math.min(Math.max(q().size(), p().size()) - from, step) + from;
+    if (q instanceof FullBatch a && p instanceof FullBatch b) {
+      put(a, from, Math.min(to, a.size()), b, from, Math.min(to, b.size()), w);
+    } else {
+      put((DiagonalBatch) q(), (DiagonalBatch) p(), from, to, w);
+    }
+  }
+
+  private void put(DiagonalBatch q, DiagonalBatch p, int from, int to, Workspace w) {
     GradientLoops loops = w.gradientLoops();
     Term term = loops.pair().term();
     int d = q.dimension();
-    int step = step(q);
-    int from = (int) index * step;
-    int to = Math.min(Math.max(q.size(), p.size()) - from, step) + from;
     for (int i = from; i < to; i++) {
       w.pass(Checkpoint.ofPlain(4L * d));
       for (int h = 0; h < d; h += GradientLoops.LENGTH) {
@@ -288,7 +340,45 @@ final class GradientRunner {
   private void put(boolean ofQ, DiagonalBatch batch, GradientLoops loops, int at, int n) {
     double[] scale = ofQ ? loops.scaleQ : loops.scaleP;
     loops.toGiven(batch, at, n, ofQ ? loops.givenQ : loops.givenP, scale);
-    call.put(ofQ, at, n, loops.mean, scale);
+    call.putMean(ofQ, at, n, loops.mean, 0);
+    call.putScale(ofQ, at, n, scale, 0);
+  }
+
+  /** Stores the gradients of rows [i0, i1) of q and [j0, j1) of p, of full covariances. */
+  private void put(
+      FullBatch q, int i0, int i1, @Nullable FullBatch p, int j0, int j1, Workspace w) {
+    int n = FullGradientKernel.sums(q.dimension());
+    for (int i = i0; i < i1; i++) {
+      w.pass(Checkpoint.ofPlain(n));
+      for (int k = i * n; k < (i + 1) * n && q == p; k++) {
+        sumsQ[k] += sumsP[k];
+      }
+      put(true, q, i, sumsQ);
+    }
+    for (int j = j0; j < j1 && p != null && q != p; j++) {
+      w.pass(Checkpoint.ofPlain(n));
+      put(false, p, j, sumsP);
+    }
+  }
+
+  private void put(boolean ofQ, FullBatch batch, int i, double[] sums) {
+    if (!isWanted(ofQ)) {
+      return;
+    }
+    int d = batch.dimension();
+    int at = i * FullGradientKernel.sums(d);
+    FullGradientKernel.toGiven(batch, i, sums, at, ofQ ? "q" : "p");
+    call.putMean(ofQ, i * d, d, sums, at);
+    at += d;
+    if (batch.given().isPacked()) {
+      call.putScale(ofQ, i * Cholesky.packedLength(d), Cholesky.packedLength(d), sums, at);
+      return;
+    }
+    for (int r = 0; r < d; at += ++r) {
+      int to = (i * d + r) * d;
+      call.putScale(ofQ, to, r + 1, sums, at);
+      call.clearScale(ofQ, to + r + 1, d - r - 1);
+    }
   }
 
   /** Drops the caller's arrays and batches, and much memory. */

@@ -9,6 +9,7 @@ import dev.kullback.internal.formula.Chernoff;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
@@ -23,6 +24,7 @@ import dev.kullback.internal.vector.full.FullChernoffKernel;
 import dev.kullback.internal.vector.full.FullColdChernoff;
 import dev.kullback.internal.vector.full.FullColdJeffreys;
 import dev.kullback.internal.vector.full.FullColdKernel;
+import dev.kullback.internal.vector.full.FullGradientKernel;
 import dev.kullback.internal.vector.full.FullJeffreysKernel;
 import dev.kullback.internal.vector.full.FullOperands;
 import dev.kullback.internal.vector.full.FullPairs;
@@ -107,6 +109,7 @@ enum KernelTable {
   FULL_FACTORS(Choice.VECTOR, Formula.class, KernelGroup.FULL_FACTORS),
   SCANS(Choice.VECTOR, Formula.class, KernelGroup.SCANS),
   GRADIENTS(Choice.VECTOR, Formula.class, KernelGroup.GRADIENTS),
+  FULL_GRADIENTS(Choice.VECTOR, Formula.class, KernelGroup.FULL_GRADIENTS),
   PANELS(Choice.VECTOR, Formula.class, KernelGroup.INDEX),
   CODES(Choice.VECTOR, Formula.class, KernelGroup.INDEX);
 
@@ -155,7 +158,16 @@ enum KernelTable {
       case LOW_RANK -> areLowRank(q, p);
       case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
       case SCALAR -> true;
-      case REFINEMENT, PACKING, FULL_PAIRS, FULL_FACTORS, SCANS, GRADIENTS, PANELS, CODES -> false;
+      case REFINEMENT,
+          PACKING,
+          FULL_PAIRS,
+          FULL_FACTORS,
+          SCANS,
+          GRADIENTS,
+          FULL_GRADIENTS,
+          PANELS,
+          CODES ->
+          false;
     };
   }
 
@@ -205,6 +217,7 @@ enum KernelTable {
       case FULL_PAIRS -> new FullPairs(k.pair, k.worker);
       case SCANS -> new VectorScan();
       case GRADIENTS -> new GradientKernel(true);
+      case FULL_GRADIENTS -> fullGradients(k, true);
       case PANELS -> new PanelScanKernel();
       case CODES -> new CodeScanKernel();
       case ZERO, DEVICE, SCALAR, REFINEMENT, PACKING, FULL_FACTORS ->
@@ -215,6 +228,10 @@ enum KernelTable {
   private static Object tiles(Kernels k, IntPredicate isRefinementReady) {
     ColdKernel cold = new ColdKernel(k.formula, k.worker, k.pair);
     return new TileKernel(k.formula, k.worker, k.pair, cold, isRefinementReady);
+  }
+
+  private static Object fullGradients(Kernels k, boolean vectors) {
+    return new FullGradientKernel(Term.required(k.formula), vectors, k.worker);
   }
 
   /** Makes a thread's kernel until C2 has compiled the other, and where there is none. */
@@ -239,6 +256,7 @@ enum KernelTable {
       case FULL_PAIRS -> k.pairs;
       case SCANS -> new ScalarScan(k.scanLanes);
       case GRADIENTS -> new GradientKernel(false);
+      case FULL_GRADIENTS -> fullGradients(k, false);
       case PANELS -> new ScalarPanelScan();
       case CODES -> new ScalarCodeScan();
       case REFINEMENT, PACKING, FULL_FACTORS -> throw new AssertionError(this);
@@ -260,6 +278,7 @@ enum KernelTable {
       case FULL_FACTORS -> t.fullFactors();
       case SCANS -> t.scans();
       case GRADIENTS -> t.gradients();
+      case FULL_GRADIENTS -> t.fullGradients();
       case PANELS -> t.panels();
       case CODES -> t.codes();
       case ZERO, DEVICE, SCALAR -> true;

@@ -20,6 +20,7 @@ import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.internal.vector.full.FullGradientKernel;
 import dev.kullback.internal.work.Worker;
 import java.util.EnumMap;
 import java.util.EnumSet;
@@ -288,17 +289,23 @@ public final class Kernels {
     return (RowScan) kernel(KernelTable.SCANS);
   }
 
-  /** Has vectors for {@link #gradients} compiled, if they are to be used. */
-  void beginGradients(int dimension) {
-    isCold |= !isReady(KernelGroup.GRADIENTS);
+  /** Has vectors for {@link #gradients} or {@link #fullGradients} compiled, if they are to be used. */
+  void beginGradients(Batch q) {
+    KernelTable row = q instanceof FullBatch ? KernelTable.FULL_GRADIENTS : KernelTable.GRADIENTS;
+    isCold |= !isReady(row.groups[0]);
     if (user != null) {
-      user.begin(dimension, KernelTable.GRADIENTS.groups);
+      user.begin(q.dimension(), row.groups);
     }
   }
 
   /** Returns what sums up the derivatives of a block. */
   GradientKernel gradients() {
     return (GradientKernel) kernel(KernelTable.GRADIENTS);
+  }
+
+  /** Returns what sums up those of full covariances. */
+  FullGradientKernel fullGradients() {
+    return (FullGradientKernel) kernel(KernelTable.FULL_GRADIENTS);
   }
 
   /** Returns the scan of an index's panels for a block, asked for each; the first time it has vectors tried. */

@@ -2,6 +2,7 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.PairGradient;
@@ -21,6 +22,7 @@ import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.internal.vector.full.FullGradientKernel;
 import dev.kullback.internal.vector.scan.CodeScanKernel;
 import dev.kullback.internal.vector.scan.PanelScanKernel;
 import dev.kullback.internal.vector.scan.ScalarCodeScan;
@@ -344,6 +346,29 @@ final class WarmUpTrial {
     Arrays.fill(kernel.weights, 1);
     Worker worker = new Worker();
     kernel.add(pair, g.isDouble(), g, 0, g.size(), g, 0, g.size(), sums, sums, worker);
+  }
+
+  /** Tries those of full covariances. */
+  boolean fullGradients() {
+    for (int d : fullDimensions()) {
+      MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
+      FullBatch g = (FullBatch) full(normal.around(COLUMNS, random, MIXED));
+      Worker worker = new Worker();
+      FullGradientKernel plain = new FullGradientKernel(PairGradient.Term.KL, false, worker);
+      FullGradientKernel vectors = new FullGradientKernel(PairGradient.Term.KL, true, worker);
+      double[] sums = new double[FullGradientKernel.sums(g)];
+      if (!tryOut(() -> add(plain, g, sums, worker), () -> add(vectors, g, sums, worker))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static void add(FullGradientKernel kernel, FullBatch g, double[] sums, Worker worker) {
+    double[] weights = new double[GradientKernel.SIDE * g.size()];
+    Arrays.fill(weights, 1);
+    kernel.add(weights, g, 0, g.size(), g, 0, g.size(), sums, sums, worker);
+    kernel.addPairs(weights, g, g, 0, g.size(), sums, sums, worker);
   }
 
   boolean panels() {

@@ -1,7 +1,6 @@
 package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.formula.GradientLoops;
 import dev.kullback.internal.formula.Pair;
@@ -23,7 +22,6 @@ import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
 import dev.kullback.internal.work.Worker;
-import java.util.Objects;
 import java.util.function.IntConsumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -136,7 +134,7 @@ public final class Workspace extends Worker {
   }
 
   /** Computes the gradient of {@code Σ_i g_i KL(q_i ‖ p_i)}, or from N(0, I) if p is null. */
-  public void gradientOfPairs(GradientCall call, DiagonalBatch q, @Nullable DiagonalBatch p) {
+  public void gradientOfPairs(GradientCall call, Batch q, @Nullable Batch p) {
     try {
       gradients().runPairs(call, q, p);
       succeeded = true;
@@ -147,7 +145,7 @@ public final class Workspace extends Worker {
   }
 
   /** Computes the gradient of a number made of all {@code KL(q_i ‖ p_j)}. */
-  public void gradient(String operation, GradientCall call, DiagonalBatch q, DiagonalBatch p) {
+  public void gradient(String operation, GradientCall call, Batch q, Batch p) {
     try {
       gradients().run(call, q, p);
       succeeded = true;
@@ -166,7 +164,7 @@ public final class Workspace extends Worker {
   /** Returns what computes derivatives of pairs. */
   GradientLoops gradientLoops() {
     if (gradientLoops == null) {
-      gradientLoops = new GradientLoops(Objects.requireNonNull(Term.of(engine.formula)));
+      gradientLoops = new GradientLoops(Term.required(engine.formula));
     }
     return gradientLoops;
   }

@@ -197,6 +197,22 @@ public final class FullPair implements Formula.Full {
     return this.q.equals(this.p, q.dimension()) ? 0 : kl(q.dimension());
   }
 
+  /** Returns KL(q_i ‖ p_j), and copies E and y to the place {@code at} of every {@code step} numbers, also of equal Gaussians. */
+  public double solve(
+      FullBatch q, int i, FullBatch p, int j, double[] e, double[] y, int at, int step) {
+    int d = q.dimension();
+    this.q.set(q, i);
+    this.p.set(p, j);
+    double kl = kl(d);
+    for (int k = 0; k < d; k++) {
+      y[k * step + at] = this.y[k];
+    }
+    for (int k = 0; k < Cholesky.packedLength(d); k++) {
+      e[k * step + at] = this.e[k];
+    }
+    return kl;
+  }
+
   private double kl(int d) {
     if (y.length < d) {
       y = new double[d];

@@ -3,6 +3,7 @@ package dev.kullback.internal.formula;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.numerics.Variance;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -36,6 +37,11 @@ public final class PairGradient {
           : formula instanceof Wasserstein2 w && w.lastStep() == Formula.LastStep.NONE
               ? WASSERSTEIN_2
               : null;
+    }
+
+    /** Returns the term of a formula that has a gradient. */
+    public static Term required(Formula formula) {
+      return Objects.requireNonNull(of(formula));
     }
 
     /** Whether the derivatives by scales are ½ ∂σ, and not 2v ∂v; those by means are ½ ∂μ then. */

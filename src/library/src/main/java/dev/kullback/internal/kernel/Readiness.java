@@ -74,6 +74,8 @@ public final class Readiness {
     CHERNOFF,
     /** Sums of derivatives, of all divergences that have a gradient. */
     GRADIENTS,
+    /** Full covariances: the same. */
+    FULL_GRADIENTS,
     /** Scans of panels and codes, which an index alone asks for. */
     INDEX;
 

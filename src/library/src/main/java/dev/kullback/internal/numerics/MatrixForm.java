@@ -29,6 +29,11 @@ public enum MatrixForm implements ScaleForm {
     };
   }
 
+  /** Whether the caller states L, the diagonal perhaps by its logarithms. */
+  public boolean isTriangular() {
+    return isFactor() || this == PACKED_SCALE_TRIL;
+  }
+
   /** Whether a Gaussian has D(D+1)/2 elements instead of D². */
   public boolean isPacked() {
     return this == PACKED_SCALE_TRIL || this == PLAIN_PACKED_SCALE_TRIL;

@@ -113,7 +113,8 @@ public final class GradientKernel {
         worker);
   }
 
-  private static void checkFinite(double weight, int i, int j) {
+  /** Throws unless a cotangent is finite. */
+  public static void checkFinite(double weight, int i, int j) {
     if (!(Math.abs(weight) <= Double.MAX_VALUE)) {
       throw new IllegalArgumentException(
           "cotangent, row %d, column %d, is %s; it must be finite".formatted(i, j, weight));
@@ -127,7 +128,11 @@ public final class GradientKernel {
 
   /** Returns the length of an array of sums. */
   public static int sums(DiagonalBatch g) {
-    long length = (long) Math.ceilDiv(g.dimension(), W) * 2 * W * g.size();
+    return checkSums(g, (long) Math.ceilDiv(g.dimension(), W) * 2 * W * g.size());
+  }
+
+  /** Returns the length of an array of a batch's sums if it is possible. */
+  public static int checkSums(Batch g, long length) {
     if (length > Batch.MOST_ELEMENTS) {
       throw new IllegalArgumentException(
           "a batch of %d x %d is too large for its gradient; divide it by rows"

@@ -2,6 +2,7 @@ package dev.kullback.internal.verify;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.engine.MadeUpGaussians;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Formula;
@@ -14,7 +15,6 @@ import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.function.IntToDoubleFunction;
 import java.util.function.Supplier;
@@ -220,10 +220,17 @@ final class Case implements AutoCloseable {
     return index == null
         && !isSelf
         && Term.of(formula) != null
-        && q instanceof DiagonalBatch
-        && p instanceof DiagonalBatch
+        && ((q instanceof DiagonalBatch && p instanceof DiagonalBatch)
+            || (areOfFactors() && Term.of(formula) != Term.WASSERSTEIN_2))
         && !q.isSingular()
         && !p.isSingular();
+  }
+
+  private boolean areOfFactors() {
+    return q instanceof FullBatch a
+        && p instanceof FullBatch b
+        && a.given().isTriangular()
+        && b.given().isTriangular();
   }
 
   /** Returns gradients of its matrix. */
@@ -236,7 +243,7 @@ final class Case implements AutoCloseable {
 
   /** Returns what they are pair by pair. */
   Expected expectedGradients() {
-    return gradients().expected(Objects.requireNonNull(Term.of(formula)));
+    return gradients().expected(Term.required(formula));
   }
 
   /** Returns mixtures of its Gaussians. */

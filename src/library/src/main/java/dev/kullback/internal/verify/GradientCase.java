@@ -2,31 +2,38 @@ package dev.kullback.internal.verify;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.GradientCall;
+import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.work.Worker;
+import java.util.Arrays;
 
-/** Gradients of the matrix of a case's diagonal Gaussians, and what they are pair by pair. */
+/** Gradients of the matrix of a case's Gaussians, both diagonal or both of factors, and what they are pair by pair. */
 final class GradientCase {
   private final Case c;
-  private final DiagonalBatch q;
-  private final DiagonalBatch p;
   private final double[] cotangents;
+
+  /** By q's means and scales, and by p's. */
   private final double[][] parts;
+
   private final GradientCall call = new GradientCall();
 
   GradientCase(Case c) {
     this.c = c;
-    q = (DiagonalBatch) c.q;
-    p = (DiagonalBatch) c.p;
     cotangents = new double[c.n * c.m];
     for (int k = 0; k < cotangents.length; k++) {
       cotangents[k] = k % 7 - 3;
     }
     parts =
         new double[][] {
-          new double[c.n * c.d], new double[c.n * c.d], new double[c.m * c.d], new double[c.m * c.d]
+          new double[c.n * c.d],
+          new double[c.n * c.q.scaleLength()],
+          new double[c.m * c.d],
+          new double[c.m * c.p.scaleLength()]
         };
     call.send(true, parts[0], parts[1]);
     call.send(false, parts[2], parts[3]);
@@ -34,10 +41,7 @@ final class GradientCase {
 
   void run(Engine engine, Batch q, Batch p, Result r) {
     call.set(null, cotangents, true, false, null, q.isDouble() || p.isDouble());
-    engine
-        .ofGradients()
-        .begin()
-        .gradient("gradient.pairwise", call, (DiagonalBatch) q, (DiagonalBatch) p);
+    engine.ofGradients().begin().gradient("gradient.pairwise", call, q, p);
     int to = 0;
     for (double[] part : parts) {
       System.arraycopy(part, 0, r.values, to, part.length);
@@ -46,9 +50,23 @@ final class GradientCase {
   }
 
   Expected expected(Term term) {
+    int length = Arrays.stream(parts).mapToInt(part -> part.length).sum();
+    double[] values = new double[length];
+    double[] allowed = new double[length];
+    if (c.q instanceof FullBatch q && c.p instanceof FullBatch p) {
+      addFull(term, q, p, values, allowed);
+    } else {
+      addDiagonal(term, (DiagonalBatch) c.q, (DiagonalBatch) c.p, values, allowed);
+    }
+    for (int k = 0; k < allowed.length; k++) {
+      allowed[k] = c.contract * allowed[k] + 1e-30;
+    }
+    return new Expected(values, allowed, Expected.NONE);
+  }
+
+  private void addDiagonal(
+      Term term, DiagonalBatch q, DiagonalBatch p, double[] values, double[] allowed) {
     int ofP = 2 * c.n * c.d;
-    double[] values = new double[ofP + 2 * c.m * c.d];
-    double[] allowed = new double[values.length];
     PairGradient pair = new PairGradient(term);
     for (int at = 0; at < cotangents.length; at++) {
       for (int h = 0; h < c.d; h++) {
@@ -65,10 +83,78 @@ final class GradientCase {
         add(values, allowed, ofP + c.m * c.d + b, byP * pair.scaleP(), byP * pair.sizeP());
       }
     }
-    for (int k = 0; k < allowed.length; k++) {
-      allowed[k] = c.contract * allowed[k] + 1e-30;
+  }
+
+  private void addFull(Term term, FullBatch q, FullBatch p, double[] values, double[] allowed) {
+    int ofP = parts[0].length + parts[1].length;
+    FullPair pair = new FullPair(new Worker());
+    for (int at = 0; at < cotangents.length; at++) {
+      int i = at / c.m;
+      int j = at % c.m;
+      addFull(pair, cotangents[at], q, i, c.n, 0, p, j, c.m, ofP, values, allowed);
+      if (term == Term.JEFFREYS) {
+        addFull(pair, cotangents[at], p, j, c.m, ofP, q, i, c.n, 0, values, allowed);
+      }
     }
-    return new Expected(values, allowed, Expected.NONE);
+  }
+
+  /** Adds g times the derivatives of KL(q_i ‖ p_j), of n and m Gaussians whose parts begin at {@code ofQ} and {@code ofP}. */
+  private void addFull(
+      FullPair pair,
+      double g,
+      FullBatch q,
+      int i,
+      int n,
+      int ofQ,
+      FullBatch p,
+      int j,
+      int m,
+      int ofP,
+      double[] values,
+      double[] allowed) {
+    int d = c.d;
+    int length = Cholesky.packedLength(d);
+    double[] e = new double[length];
+    double[] y = new double[d];
+    pair.solve(q, i, p, j, e, y, 0, 1);
+    double[] x = e.clone();
+    double[] products = new double[length];
+    for (int r = 0, k = 0; r < d; r++) {
+      for (int col = 0; col <= r; col++, k++) {
+        products[k] = y[r] * y[col] + e[k] + (r == col ? e[k] : 0);
+        for (int l = 0; l <= col; l++) {
+          products[k] += e[Cholesky.packedLength(r) + l] * e[Cholesky.packedLength(col) + l];
+        }
+      }
+    }
+    double[] l = p.scaleTril();
+    for (int r = d - 1; r >= 0; r--) {
+      int row = Cholesky.packedLength(r);
+      double pivot = l[j * length + row + r];
+      for (int k = r + 1; k < d; k++) {
+        int below = Cholesky.packedLength(k);
+        double f = l[j * length + below + r];
+        y[r] -= f * y[k];
+        for (int col = 0; col <= r; col++) {
+          x[row + col] -= f * x[below + col];
+          products[row + col] -= f * products[below + col];
+        }
+      }
+      y[r] /= pivot;
+      double mean = g * y[r];
+      add(values, allowed, ofQ + i * d + r, mean, mean);
+      add(values, allowed, ofP + j * d + r, -mean, mean);
+      for (int col = 0; col <= r; col++) {
+        x[row + col] /= pivot;
+        products[row + col] /= pivot;
+        double byQ = x[row + col];
+        byQ += r == col ? e[row + r] / q.scaleTril()[i * length + row + r] : 0;
+        int to = r * d + col;
+        add(values, allowed, ofQ + (n + i * d) * d + to, g * byQ, g * byQ);
+        double byP = -g * products[row + col];
+        add(values, allowed, ofP + (m + j * d) * d + to, byP, byP);
+      }
+    }
   }
 
   /** Returns a derivative by a scale as it was given, of a sum of 1. */

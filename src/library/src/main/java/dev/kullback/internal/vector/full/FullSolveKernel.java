@@ -88,6 +88,21 @@ final class FullSolveKernel {
     }
   }
 
+  /** L_p of the columns packed, a vector for each entry. */
+  double[] factor() {
+    return factor;
+  }
+
+  /** E of the pairs of the last call, a vector for each entry, until the next call. */
+  double[] e() {
+    return e;
+  }
+
+  /** y of the same pairs, a vector for each dimension. */
+  double[] y() {
+    return y;
+  }
+
   private void makeRoom(int d) {
     dimension = d;
     if (mean.length < d * V) {

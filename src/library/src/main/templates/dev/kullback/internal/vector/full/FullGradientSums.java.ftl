@@ -1,0 +1,136 @@
+<#include "../Lanes.ftl">
+<@twins "FullGradientSums">
+package dev.kullback.internal.vector.full;
+
+import dev.kullback.internal.numerics.Cholesky;
+<@imports/>
+
+/**
+ * Products and solves of {@link FullGradientKernel} on pairs in lanes: a vector for each entry of packed triangles, {@code (r, c)} at {@code
+ * (r(r+1)/2 + c)·V}, and for each of D dimensions. No lane reads another, so its bits are those of its pair alone.
+ */
+final class ${class} {
+<@species/>
+
+  private ${class}() {}
+
+  /** Adds {@code g (yyᵀ + E + Eᵀ + EEᵀ)}, a lower triangle, to {@code products}, and {@code g y} to {@code sums}. */
+  static void addProducts(
+      double[] e, double[] y, double[] g, int d, double[] products, double[] sums) {
+    for (int r = 0, row = 0; r < d; row += ++r * V) {
+      int c = 0;
+      for (; c + 4 <= r; c += 4) {
+        addProducts4(e, y, g, r, row, c, products);
+      }
+      switch (r - c) {
+        case 0 -> addProducts1(e, y, g, r, row, c, products);
+        case 1 -> addProducts2(e, y, g, r, row, c, products);
+        case 2 -> addProducts3(e, y, g, r, row, c, products);
+        default -> addProducts4(e, y, g, r, row, c, products);
+      }
+    }
+    addOnce(e, y, g, d, products, sums);
+  }
+
+  /** Adds {@code g E_rr}, which is in {@code E + Eᵀ} twice, and {@code g y}. */
+  private static void addOnce(
+      double[] e, double[] y, double[] g, int d, double[] products, double[] sums) {
+    ${vector} w = ${load("g", "0")};
+    for (int r = 0, k = 0; r < d * V; r += V, k += r + V) {
+      ${store(add(load("products", "k"), mul("w", load("e", "k"))), "products", "k")};
+      ${store(add(load("sums", "r"), mul("w", load("y", "r"))), "sums", "r")};
+    }
+  }
+
+  /** Replaces a triangle X by that of {@code L⁻ᵀ w X}, whose diagonal of {@code w X} it keeps, and x by {@code L⁻ᵀ w x}. */
+  static void solve(
+      double[] l,
+      double[] inverse,
+      double[] w,
+      int d,
+      double[] triangle,
+      double[] x,
+      double[] diagonal) {
+    for (int r = d - 1, row = Cholesky.packedLength(d - 1) * V; r >= 0; row -= r-- * V) {
+      keep(w, r, row, triangle, diagonal);
+      int c = 0;
+      for (; c + 4 <= r; c += 4) {
+        solve4(l, inverse, w, d, r, row, c, triangle);
+      }
+      switch (r - c) {
+        case 0 -> solve1(l, inverse, w, d, r, row, c, triangle);
+        case 1 -> solve2(l, inverse, w, d, r, row, c, triangle);
+        case 2 -> solve3(l, inverse, w, d, r, row, c, triangle);
+        default -> solve4(l, inverse, w, d, r, row, c, triangle);
+      }
+      solve(l, inverse, w, d, r, row, x);
+    }
+  }
+
+  private static void keep(
+      double[] w, int r, int row, double[] triangle, double[] diagonal) {
+    ${store(mul(load("w", "0"), load("triangle", "row + r * V")), "diagonal", "r * V")};
+  }
+
+  private static void solve(
+      double[] l, double[] inverse, double[] w, int d, int r, int row, double[] x) {
+    ${vector} a = ${mul(load("w", "0"), load("x", "r * V"))};
+    for (int k = r + 1, at = row + (r + 1 + r) * V; k < d; at += ++k * V) {
+      a = ${sub("a", mul(load("l", "at"), load("x", "k * V")))};
+    }
+    ${store(mul("a", load("inverse", "r * V")), "x", "r * V")};
+  }
+<#list 1..4 as n>
+
+  private static void addProducts${n}(
+      double[] e, double[] y, double[] g, int r, int row, int c, double[] products) {
+    int r0 = Cholesky.packedLength(c) * V;
+<#list 1..<n as i>
+    int r${i} = r${i - 1} + (c + ${i}) * V;
+</#list>
+<#list 0..<n as i>
+    ${vector} a${i} = ${zero()};
+</#list>
+    ${vector} x;
+    for (int k = 0; k <= c * V; k += V) {
+      x = ${load("e", "row + k")};
+<#list 0..<n as i>
+      a${i} = ${add("a${i}", mul("x", load("e", "r${i} + k")))};
+</#list>
+    }
+<#list 1..<n as t>
+    x = ${load("e", "row + (c + ${t}) * V")};
+<#list t..<n as i>
+    a${i} = ${add("a${i}", mul("x", load("e", "r${i} + (c + ${t}) * V")))};
+</#list>
+</#list>
+    x = ${load("y", "r * V")};
+    ${vector} w = ${load("g", "0")};
+    int at = row + c * V;
+<#list 0..<n as i>
+    a${i} = ${add(add("a${i}", load("e", "at + ${i} * V")), mul("x", load("y", "(c + ${i}) * V")))};
+    ${store(add(load("products", "at + ${i} * V"), mul("w", "a${i}")), "products", "at + ${i} * V")};
+</#list>
+  }
+
+  private static void solve${n}(
+      double[] l, double[] inverse, double[] w, int d, int r, int row, int c, double[] triangle) {
+    int to = row + c * V;
+    ${vector} x = ${load("w", "0")};
+<#list 0..<n as i>
+    ${vector} a${i} = ${mul("x", load("triangle", "to + ${i} * V"))};
+</#list>
+    for (int k = r + 1, at = row + (r + 1) * V; k < d; at += ++k * V) {
+      x = ${load("l", "at + r * V")};
+<#list 0..<n as i>
+      a${i} = ${sub("a${i}", mul("x", load("triangle", "at + (c + ${i}) * V")))};
+</#list>
+    }
+    x = ${load("inverse", "r * V")};
+<#list 0..<n as i>
+    ${store(mul("a${i}", "x"), "triangle", "to + ${i} * V")};
+</#list>
+  }
+</#list>
+}
+</@twins>
