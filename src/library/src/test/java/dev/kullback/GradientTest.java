@@ -357,7 +357,20 @@ class GradientTest {
           Arrays4 zero = Arrays4.of(one, one);
           zero.of(engine).rowSum(one.gaussians(), one.gaussians(), new double[] {1, -2, 3});
           for (double[] part : zero.all()) {
-            assertThat(Arrays.copyOf(part, 15)).containsOnly(0);
+            assertThat(Arrays.copyOf(part, 15)).containsOnly(0); // nor −0
+          }
+          for (Batch.Kind kind : Batch.Kind.values()) {
+            double[] scale = one.scale().clone();
+            Arrays.setAll(scale, k -> kind.fromStd.applyAsDouble(scale[k]));
+            DiagonalGaussians equal = kind.of(one.mean(), scale, 5, ScalePolicy.STRICT);
+            engine
+                .gradient()
+                .q(zero.qMean, zero.qScale)
+                .p(zero.pMean, zero.pScale)
+                .aligned(equal, equal.select(0, 1, 2), new double[] {1, -2, 3});
+            for (double[] part : zero.all()) {
+              assertThat(Arrays.copyOf(part, 15)).containsOnly(0);
+            }
           }
         }
       }
@@ -424,31 +437,43 @@ class GradientTest {
     }
   }
 
+  /** Random Gaussians p of a kind, and means, scales and cotangents of as many q. */
+  private record Drawn(double[] mean, double[] scale, DiagonalGaussians p, double[] cotangent) {
+    static Drawn of(Batch.Kind kind, int n, int d) {
+      double[] mean = new Random(1).doubles(n * d, -1, 1).toArray();
+      double[] scale = new Random(2).doubles(n * d, 0.5, 2).toArray();
+      double[] other = new Random(3).doubles(n * d, -1, 1).toArray();
+      double[] scales = new Random(4).doubles(n * d, 0.5, 2).toArray();
+      return new Drawn(
+          mean,
+          scale,
+          kind.of(other, scales, d, ScalePolicy.CLAMPED),
+          new Random(5).doubles(n, -1, 1).toArray());
+    }
+  }
+
   /** Rows of 7 elements, so that pieces of the loops end within rows; the element that is clamped is in the middle of each. */
   @ParameterizedTest
   @EnumSource
   void sharedScalesAreAsWrittenOut(Batch.Kind kind) {
     int n = 100;
     int d = 7;
-    double[] mean = new Random(1).doubles(n * d, -1, 1).toArray();
-    double[] other = new Random(2).doubles(n * d, -1, 1).toArray();
-    double[] shared = new Random(3).doubles(d, 0.5, 2).toArray();
+    Drawn drawn = Drawn.of(kind, n, d);
+    double[] shared = Arrays.copyOf(drawn.scale, d);
     shared[3] = kind == Batch.Kind.LOG_VARIANCE ? -40 : kind == Batch.Kind.PRECISION ? 1e20 : 0;
     double[] written = new double[n * d];
     for (int i = 0; i < n; i++) {
       System.arraycopy(shared, 0, written, i * d, d);
     }
-    double[] cotangent = new Random(4).doubles(n, -1, 1).toArray();
-    double[] scales = new Random(5).doubles(n * d, 0.5, 2).toArray();
-    DiagonalGaussians p = kind.of(other, scales, d, ScalePolicy.CLAMPED);
     for (Divergence divergence : DIVERGENCES) {
       try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
         double[][][] found = new double[2][4][n * d];
         for (int k = 0; k < 2; k++) {
           double[][] to = found[k];
-          DiagonalGaussians q = kind.of(mean, k == 0 ? shared : written, d, ScalePolicy.CLAMPED);
-          engine.gradient().q(to[0], to[1]).aligned(q, p, cotangent);
-          engine.gradient().q(to[2], to[3]).rowSum(q, p, cotangent);
+          DiagonalGaussians q =
+              kind.of(drawn.mean, k == 0 ? shared : written, d, ScalePolicy.CLAMPED);
+          engine.gradient().q(to[0], to[1]).aligned(q, drawn.p, drawn.cotangent);
+          engine.gradient().q(to[2], to[3]).rowSum(q, drawn.p, drawn.cotangent);
         }
         assertThat(found[0]).isDeepEqualTo(found[1]);
         assertThat(found[0][1][3]).isZero();
@@ -481,27 +506,20 @@ class GradientTest {
   void digitsDoNotDependOnNeighbours(Batch.Kind kind) {
     int n = 40;
     int d = 3;
-    double[] mean = new Random(1).doubles(n * d, -1, 1).toArray();
-    double[] scale = new Random(2).doubles(n * d, 0.5, 2).toArray();
-    double[] tiny = scale.clone();
+    Drawn drawn = Drawn.of(kind, n, d);
+    double[] tiny = drawn.scale.clone();
     tiny[n * d - 1] =
         kind == Batch.Kind.STD
             ? 1e-90
             : kind == Batch.Kind.LOG_VARIANCE ? -414 : kind == Batch.Kind.VARIANCE ? 1e-180 : 1e180;
-    DiagonalGaussians p =
-        kind.of(
-            new Random(3).doubles(n * d, -1, 1).toArray(),
-            new Random(4).doubles(n * d, 0.5, 2).toArray(),
-            d,
-            ScalePolicy.STRICT);
-    double[] cotangent = new Random(5).doubles(n, -1, 1).toArray();
     for (Divergence divergence : DIVERGENCES) {
       try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
         double[][][] found = new double[2][4][n * d];
         for (int k = 0; k < 2; k++) {
           double[][] to = found[k];
-          DiagonalGaussians q = kind.of(mean, k == 0 ? scale : tiny, d, ScalePolicy.STRICT);
-          engine.gradient().q(to[0], to[1]).p(to[2], to[3]).aligned(q, p, cotangent);
+          double[] scale = k == 0 ? drawn.scale : tiny;
+          DiagonalGaussians q = kind.of(drawn.mean, scale, d, ScalePolicy.STRICT);
+          engine.gradient().q(to[0], to[1]).p(to[2], to[3]).aligned(q, drawn.p, drawn.cotangent);
           for (double[] values : to) {
             Arrays.fill(values, (n - 1) * d, n * d, 0);
           }

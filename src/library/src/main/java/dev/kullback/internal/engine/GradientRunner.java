@@ -9,6 +9,7 @@ import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.rows.Responsibilities;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.full.FullGradientKernel;
@@ -187,24 +188,14 @@ final class GradientRunner {
   }
 
   /** Makes the cotangents {@code −g e^(w_j − KL_j)/Σ_k e^(w_k − KL_k)} of a row; 0 if no term is left. */
-  private void softmax(double[] kl, int at, int m, double g, double least, int to) {
+  private void softmax(double[] row, int at, int m, double g, double least, int to) {
     double[] logWeights = call.logWeights();
-    double min = Double.POSITIVE_INFINITY;
     for (int j = 0; j < m; j++) {
-      double x = logWeights == null ? kl[at + j] : kl[at + j] - logWeights[j];
-      kl[at + j] = x;
-      min = Math.min(min, x);
+      row[at + j] = (logWeights == null ? 0 : logWeights[j]) - row[at + j];
     }
-    double sum = 0;
+    boolean isAny = Responsibilities.normalize(row, at, null, 0, m);
     for (int j = 0; j < m; j++) {
-      double x = min - kl[at + j]; // NaN if no term is left
-      double e = x > -746 ? Math.exp(x) : 0;
-      weights[to + j] = e;
-      sum += e;
-    }
-    for (int j = 0; j < m; j++) {
-      double weight = sum > 0 ? weights[to + j] / sum : 0;
-      weights[to + j] = weight < least ? 0 : -g * weight;
+      weights[to + j] = isAny && row[at + j] >= least ? -g * row[at + j] : 0;
     }
   }
 

@@ -99,7 +99,7 @@ public final class GradientLoops {
       }
     }
     for (int k = 0; k < n; k++) { // after the cotangent, which may be 0
-      mean[k] = pair.term().byMean(mean[k]);
+      mean[k] = pair.term().byMean(mean[k]) + 0.0; // not −0
     }
   }
 
