@@ -236,6 +236,37 @@ class GradientTest {
     }
   }
 
+  /** Log-variances so near 0 that parts of variances do not tell them apart: of all Gaussians in one dimension, and of two of them in another. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void logVariancesNearZero(Backend backend) {
+    int n = 6;
+    for (Divergence divergence : DIVERGENCES) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).backend(backend).build()) {
+        for (boolean isDouble : new boolean[] {false, true}) {
+          Batch[] drawn = new Batch[2];
+          for (int side = 0; side < 2; side++) {
+            Random random = new Random(side);
+            double[] scale = random.doubles(3 * n, -3, 3).toArray();
+            for (int i = 0; i < n; i++) {
+              int k = random.nextInt(20); // roundings apart
+              double tiny =
+                  isDouble ? 0x1.5555555555555p-30 + k * 0x1p-82 : 0x1.5554p-18 + k * 0x1p-41;
+              scale[3 * i] = tiny;
+              scale[3 * i + 1] = i == 0 ? tiny : scale[3 * i + 1];
+            }
+            drawn[side] = new Batch(Batch.Kind.LOG_VARIANCE, isDouble, new double[3 * n], scale, 3);
+          }
+          double[] g = new Random(7).doubles(n * n, 0.5, 1).toArray();
+          Arrays4 out = Arrays4.of(drawn[0], drawn[1]);
+          out.of(engine).pairwise(drawn[0].gaussians(), drawn[1].gaussians(), g);
+          String what = "%s, near 0, %s".formatted(divergence.name(), isDouble);
+          check(what, divergence, drawn[0], drawn[1], g, out);
+        }
+      }
+    }
+  }
+
   /** Cotangents so large or small that float or double kernels do not take them. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")

@@ -20,6 +20,12 @@ final class FloatGradientBlock {
   private final int[] ends = new int[SIDE / ROWS * CHUNKS];
   private final float[] rowSums = new float[SIDE * 2 * W];
   private final float[] columnSums = new float[SIDE * 2 * W];
+
+  /** Sums of the magnitudes of each row's and column's cotangents. */
+  private final double[] ofRows = new double[SIDE];
+
+  private final double[] ofColumns = new double[SIDE];
+
   private final float[] chunkSums = new float[CHUNK * 2 * W];
 
   /** Takes the cotangents of a block, and returns whether they and its Gaussians are in range. */
@@ -53,11 +59,11 @@ final class FloatGradientBlock {
       boolean ofLogs,
       boolean vectors,
       DiagonalBatch q,
-      float[] panelsQ,
+      FloatGradientForm formQ,
       int row0,
       int rows,
       DiagonalBatch p,
-      float[] panelsP,
+      FloatGradientForm formP,
       int column0,
       int columns,
       double[] sumsQ,
@@ -66,47 +72,100 @@ final class FloatGradientBlock {
     if (!list(rows, columns)) {
       return;
     }
+    if (ofLogs) {
+      addWeights(rows, columns);
+    }
     int d = q.dimension();
     for (int h = 0; h < d; h += W) {
       worker.pass(2L * W * rows * columns);
       int q0 = (h / W * q.size() + row0) * (FloatGradientForm.FIELDS * W);
       int p0 = (h / W * p.size() + column0) * (FloatGradientForm.FIELDS * W);
-      if (vectors) {
-        FloatGradientSums.block(
-            term,
-            ofLogs,
-            panelsQ,
-            q0,
-            rows,
-            panelsP,
-            p0,
-            columns,
-            weights,
-            list,
-            ends,
-            rowSums,
-            columnSums,
-            chunkSums);
-      } else {
-        FloatScalarGradientSums.block(
-            term,
-            ofLogs,
-            panelsQ,
-            q0,
-            rows,
-            panelsP,
-            p0,
-            columns,
-            weights,
-            list,
-            ends,
-            rowSums,
-            columnSums,
-            chunkSums);
+      sum(term, false, vectors, formQ.panels, q0, rows, formP.panels, p0, columns);
+      if (ofLogs
+          && formQ.nearZero.get(h / W)
+          && formP.nearZero.get(h / W)
+          && !(areTold(rowSums, ofRows, rows, Math.min(W, d - h))
+              && areTold(columnSums, ofColumns, columns, Math.min(W, d - h)))) {
+        worker.pass(4L * W * rows * columns);
+        float[] logsQ = FloatGradientForm.of(q, term.isByStd(), true).panels;
+        float[] logsP = FloatGradientForm.of(p, term.isByStd(), true).panels;
+        sum(term, true, vectors, logsQ, q0, rows, logsP, p0, columns);
       }
       add(rowSums, rows * 2 * W, sumsQ, (h / W * q.size() + row0) * 2 * W);
       add(columnSums, columns * 2 * W, sumsP, (h / W * p.size() + column0) * 2 * W);
     }
+  }
+
+  /** Makes the sums of a panel. */
+  private void sum(
+      Term term,
+      boolean ofLogs,
+      boolean vectors,
+      float[] panelsQ,
+      int q0,
+      int rows,
+      float[] panelsP,
+      int p0,
+      int columns) {
+    if (vectors) {
+      FloatGradientSums.block(
+          term,
+          ofLogs,
+          panelsQ,
+          q0,
+          rows,
+          panelsP,
+          p0,
+          columns,
+          weights,
+          list,
+          ends,
+          rowSums,
+          columnSums,
+          chunkSums);
+    } else {
+      FloatScalarGradientSums.block(
+          term,
+          ofLogs,
+          panelsQ,
+          q0,
+          rows,
+          panelsP,
+          p0,
+          columns,
+          weights,
+          list,
+          ends,
+          rowSums,
+          columnSums,
+          chunkSums);
+    }
+  }
+
+  /** Adds up the magnitudes of the cotangents. */
+  private void addWeights(int rows, int columns) {
+    Arrays.fill(ofColumns, 0, columns, 0);
+    for (int i = 0; i < rows; i++) {
+      double sum = 0;
+      for (int j = 0; j < columns; j++) {
+        double weight = Math.abs(weights[i * SIDE + j]);
+        sum += weight;
+        ofColumns[j] += weight;
+      }
+      ofRows[i] = sum;
+    }
+  }
+
+  /** Whether a Gaussian's sums by scales, of n dimensions, are all so large that the parts of variances tell log-variances near 0 apart. */
+  private static boolean areTold(float[] sums, double[] ofWeights, int count, int n) {
+    boolean are = true;
+    for (int i = 0; i < count && are; i++) {
+      double least = FloatGradientForm.LEAST_SUM * ofWeights[i];
+      for (int k = (2 * i + 1) * W; k < (2 * i + 1) * W + n; k++) {
+        are &= Math.abs(sums[k]) >= least;
+      }
+    }
+    return are;
   }
 
   /** Lists the columns that have a cotangent in each four rows, and returns whether there are any. */

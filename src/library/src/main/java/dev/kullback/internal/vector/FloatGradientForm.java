@@ -10,9 +10,9 @@ import java.util.BitSet;
 
 /**
  * A batch in panels of {@link GradientKernel#W} dimensions of all Gaussians, for sums of derivatives. The fields of a dimension are the mean, v in two parts
- * whose differences lose no digits, and 1/v. Of the Wasserstein distance, σ is in the place of v; for two batches of log-variances, whose
- * parts could not tell those near 0 apart, the second part is {@code ln v} or {@code ln σ}. A Gaussian that is beyond, and what fills up a
- * panel, are standard normal.
+ * whose differences lose no digits, and 1/v. Of the Wasserstein distance, σ is in the place of v. Parts cannot tell log-variances near 0 apart: for two
+ * batches that have some so near that it counts, the second part is {@code ln v} or {@code ln σ}. A Gaussian that is beyond, and what fills up a panel,
+ * are standard normal.
  */
 final class FloatGradientForm {
   static final int FIELDS = 4;
@@ -33,6 +33,18 @@ final class FloatGradientForm {
 
   static final double LEAST_WEIGHT = Float.SIZE == 32 ? 0x1p-80 : 0;
 
+  /**
+   * Magnitude of log-variances from which on the parts tell any two apart: such differ by 2⁻²⁴ of themselves at least, in double by 2⁻⁵³, and parts
+   * lose {@code 1.5 · 2⁻⁴⁷} of v, in double {@code 1.5 · 2⁻¹⁰⁵}; that is below 2⁻¹⁹ or 2⁻⁴³ of a difference of v, and twice that of one of σ.
+   */
+  private static final double NEAR_ZERO = Float.SIZE == 32 ? 0x1p-3 : 0x1p-8;
+
+  /**
+   * Sums of derivatives by 2 ln σ, over that of the cotangents, in which log-variances near 0 lose no more, although two may be nearer: the parts'
+   * loss, of Jeffreys' divergence twice, is that much of it.
+   */
+  static final double LEAST_SUM = Float.SIZE == 32 ? 0x1p-27 : 0x1p-60;
+
   private static final DerivedForm<DiagonalBatch, FloatGradientForm> VARIANCES = form(false, false);
   private static final DerivedForm<DiagonalBatch, FloatGradientForm> LOGS = form(false, true);
   private static final DerivedForm<DiagonalBatch, FloatGradientForm> STDS = form(true, false);
@@ -43,6 +55,9 @@ final class FloatGradientForm {
 
   /** Gaussians that the panels do not hold. */
   final BitSet beyond = new BitSet();
+
+  /** Panels that have log-variances near 0. */
+  final BitSet nearZero = new BitSet();
 
   private FloatGradientForm(DiagonalBatch g, boolean byStd, boolean ofLogs) {
     int n = g.size();
@@ -62,7 +77,11 @@ final class FloatGradientForm {
       for (int h = 0; h < Math.ceilDiv(d, W) * W; h++) {
         int to = (h / W * n + i) * (FIELDS * W) + h % W;
         if (isHeld && h < d) {
-          put(g.kind(), g.mean(i * d + h), g.scale(i * d + h), byStd, ofLogs, variance, to);
+          double s = g.scale(i * d + h);
+          put(g.kind(), g.mean(i * d + h), s, byStd, ofLogs, variance, to);
+          if (g.kind() == Scale.LOG_VARIANCE && Math.abs(s) < NEAR_ZERO) {
+            nearZero.set(h / W);
+          }
         } else {
           panels[to + W] = 1;
           panels[to + 3 * W] = 1;

@@ -15,9 +15,13 @@ import dev.kullback.internal.work.Worker;
  * Gaussian or a cotangent beyond double's range, too, is left to {@link PairGradient}. This class is for one thread.
  *
  * <p>With u the unit roundoff: differences of means and of variances lose no digits, so that a term is within 8u of the sum of its parts'
- * magnitudes, or 2⁻¹⁹ in float and 2⁻⁴² in double where log-variances differ by hardly more than the series' limit. Its cotangent has a
- * rounding, the sum of a chunk adds 64u, and those of its chunks and the factor of a column 5u. The sums of blocks are in double. That makes 78·2⁻²⁴
- * + 2⁻¹⁹ = 6.6e-6 for float, and {@code 2⁻⁴² + (78 + N/256)·2⁻⁵³} for double, below 1e-12 up to N = 10⁶.
+ * magnitudes, or 2⁻¹⁸ in float and 2⁻⁴² in double where log-variances differ by little. Its cotangent has a rounding, the sum of a chunk adds 64u, and
+ * those of its chunks and the factor of a column 5u. The sums of blocks are in double. That makes 78·2⁻²⁴ + 2⁻¹⁸ = 8.5e-6 for float, and {@code 2⁻⁴² +
+ * (78 + N/256)·2⁻⁵³} for double, below 1e-12 up to N = 10⁶.
+ *
+ * <p>Of log-variances near 0, two may be nearer than the parts of their variances tell. Such terms count for little unless all of a Gaussian's are
+ * so small, which its sum shows, as {@code |Σ g t| ≤ Σ |g| |t|}: then the panel is added up anew by differences of logarithms. That takes twice as long as the parts, which
+ * took 49 ms where logarithms took 87 (1024 x 256, float, KL, Zen 4, AVX-512, one thread, in turn).
  */
 public final class GradientKernel {
   /**
@@ -74,17 +78,16 @@ public final class GradientKernel {
     boolean hasForms =
         Fma.IS_HARDWARE && DoubleGradientForm.isPossible(q) && DoubleGradientForm.isPossible(p);
     if (hasForms && !wide) {
-      FloatGradientForm a = FloatGradientForm.of(q, byStd, ofLogs);
-      FloatGradientForm b = FloatGradientForm.of(p, byStd, ofLogs);
+      FloatGradientForm a = FloatGradientForm.of(q, byStd, false);
+      FloatGradientForm b = FloatGradientForm.of(p, byStd, false);
       if (floats.take(weights, a, row0, rows, b, column0, columns)) {
         floats.add(
-            term, ofLogs, vectors, q, a.panels, row0, rows, p, b.panels, column0, columns, sumsQ,
-            sumsP, worker);
+            term, ofLogs, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
         return;
       }
     }
-    DoubleGradientForm a = hasForms ? DoubleGradientForm.of(q, byStd, ofLogs) : null;
-    DoubleGradientForm b = hasForms ? DoubleGradientForm.of(p, byStd, ofLogs) : null;
+    DoubleGradientForm a = hasForms ? DoubleGradientForm.of(q, byStd, false) : null;
+    DoubleGradientForm b = hasForms ? DoubleGradientForm.of(p, byStd, false) : null;
     if (a == null || b == null || !doubles.take(weights, a, row0, rows, b, column0, columns)) {
       for (int i = 0; i < rows; i++) {
         for (int j = 0; j < columns; j++) {
@@ -109,8 +112,7 @@ public final class GradientKernel {
       doubles.take(weights, a, row0, rows, b, column0, columns);
     }
     doubles.add(
-        term, ofLogs, vectors, q, a.panels, row0, rows, p, b.panels, column0, columns, sumsQ, sumsP,
-        worker);
+        term, ofLogs, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
   }
 
   /** Throws unless a cotangent is finite. */
