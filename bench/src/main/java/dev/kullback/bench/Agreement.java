@@ -118,7 +118,8 @@ final class Agreement {
   }
 
   /** The gradient of a sum of divergences, of each row or of each row and its own column, by q's means and standard deviations. */
-  static void gradient(String name, Batch q, Batch p, boolean ofPairs, float[] mean, float[] std) {
+  static void gradient(
+      String name, Batch q, Batch p, boolean ofPairs, double tolerance, float[] mean, float[] std) {
     int d = q.shape().dimension();
     forSampledRows(
         q.shape(),
@@ -139,10 +140,10 @@ final class Agreement {
               sizeOfMean += Math.abs(y);
               sizeOfStd += Math.abs(x);
             }
-            if (!(Math.abs(mean[at] - byMean) <= 1e-5 * sizeOfMean)) {
+            if (!(Math.abs(mean[at] - byMean) <= tolerance * sizeOfMean)) {
               throw differs(name, "mean " + at, mean[at], byMean);
             }
-            if (!(Math.abs(std[at] - byStd) <= 1e-5 * sizeOfStd)) {
+            if (!(Math.abs(std[at] - byStd) <= tolerance * sizeOfStd)) {
               throw differs(name, "std " + at, std[at], byStd);
             }
           }

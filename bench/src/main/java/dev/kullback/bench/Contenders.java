@@ -266,7 +266,7 @@ final class Contenders {
           switch (name) {
             case "torch-product" -> Torch.product(mean, mean);
             case "torch-product-kl" -> Torch.productKl(mean, std);
-            case "torch-broadcast-kl" -> Torch.broadcastKl(mean, std);
+            case "torch-broadcast-kl" -> Torch.broadcastKl(mean, std, mean, std);
             default -> throw new AssertionError(name);
           };
       return result;

@@ -1,5 +1,8 @@
 package dev.kullback.bench;
 
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.GradientCollector;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.KlGradient;
@@ -8,6 +11,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.stream.Stream;
 
 /**
  * Gradients of KL by the parameters of q and p, with cotangents of 1, and the pairs of rows that two of them are of, by name. Batches are prepared
@@ -22,6 +26,7 @@ final class GradientContenders {
     ALL.put("gradient-aligned", shape -> new Gradient(shape, "gradient-aligned"));
     ALL.put("gradient-standard", shape -> new Gradient(shape, "gradient-standard"));
     ALL.put("gradient", shape -> new Gradient(shape, "gradient"));
+    ALL.put("torch-gradient", TorchGradient::new);
   }
 
   private GradientContenders() {}
@@ -86,6 +91,60 @@ final class GradientContenders {
     }
   }
 
+  /** libtorch's autograd of the broadcast, tensors in, tensors out. */
+  private static final class TorchGradient implements Contender {
+    private final Torch torch = Torch.load();
+    private final NDManager manager = torch.newManager();
+    private final Batch q;
+    private final Batch p;
+    private final NDArray[] parameters;
+
+    TorchGradient(Shape shape) {
+      q = Batch.ordinary(shape, Batch.Q_SEED);
+      p = Batch.ordinary(shape, Batch.P_SEED);
+      parameters =
+          Stream.of(q.mean(), q.std(), p.mean(), p.std())
+              .map(values -> Torch.tensor(manager, values, shape))
+              .toArray(NDArray[]::new);
+      for (NDArray parameter : parameters) {
+        parameter.setRequiresGradient(true);
+      }
+    }
+
+    @Override
+    public Object call() {
+      try (GradientCollector collector = torch.newGradientCollector()) {
+        for (NDArray parameter : parameters) { // backward adds to what is there
+          if (parameter.hasGradient()) {
+            try (NDArray gradient = parameter.getGradient()) {
+              gradient.muli(0);
+            }
+          }
+        }
+        try (NDArray kl =
+                Torch.broadcastKl(parameters[0], parameters[1], parameters[2], parameters[3]);
+            NDArray loss = kl.sum()) {
+          collector.backward(loss);
+        }
+      }
+      return parameters;
+    }
+
+    @Override
+    public void check() {
+      try (NDArray byMean = parameters[0].getGradient();
+          NDArray byStd = parameters[1].getGradient()) {
+        Agreement.gradient(
+            "torch-gradient", q, p, false, 1e-4, byMean.toFloatArray(), byStd.toFloatArray());
+      }
+    }
+
+    @Override
+    public void close() {
+      manager.close();
+    }
+  }
+
   private static final class Gradient extends Prepared {
     private final String name;
     private final float[] mean;
@@ -125,7 +184,7 @@ final class GradientContenders {
 
     @Override
     public void check() {
-      Agreement.gradient(name, q, p, isPair, mean, std);
+      Agreement.gradient(name, q, p, isPair, 1e-5, mean, std);
     }
   }
 }

@@ -156,6 +156,7 @@ final class Ratios {
     list.add(Comparison.of("gradient-aligned", "aligned", "4096x256", Bound.AT_MOST, 4));
     list.add(Comparison.of("gradient-standard", "standard", "4096x256", Bound.AT_MOST, 4));
     list.add(Comparison.of("gradient", "kl-rect-prepared", "1024x256", Bound.AT_MOST, 4));
+    list.add(Comparison.of("torch-gradient", "gradient", "512x256", Bound.AT_LEAST, 50));
     // Of the same entries, so the query's rate over the matrix's.
     list.add(Comparison.of("query-matrix", "query", "10000x128", Bound.AT_LEAST, 0.7));
     list.add(Comparison.of("query-matrix-8", "query-8", "10000x128"));

@@ -7,6 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.pytorch.jni.JniUtils;
+import ai.djl.training.GradientCollector;
 import java.io.IOException;
 
 /**
@@ -97,6 +98,11 @@ final class Torch {
     }
   }
 
+  /** Has what is computed from now on recorded, to go back through; one at a time. */
+  GradientCollector newGradientCollector() {
+    return engine.newGradientCollector();
+  }
+
   NDManager newManager() {
     return engine.newBaseManager(Device.cpu());
   }
@@ -134,12 +140,13 @@ final class Torch {
    * ((s2 / s1).log() + (s1**2 + (mu[:, None] - mu[None])**2) / (2 * s2**2) - 0.5).sum(-1)
    * }</pre>
    */
-  static NDArray broadcastKl(NDArray mean, NDArray std) {
+  static NDArray broadcastKl(NDArray mean, NDArray std, NDArray meanP, NDArray stdP) {
     try (NDArray clamped = std.maximum(1e-8f);
+        NDArray clampedP = stdP.maximum(1e-8f);
         NDArray s1 = clamped.expandDims(1);
-        NDArray s2 = clamped.expandDims(0);
+        NDArray s2 = clampedP.expandDims(0);
         NDArray mu1 = mean.expandDims(1);
-        NDArray mu2 = mean.expandDims(0);
+        NDArray mu2 = meanP.expandDims(0);
         NDArray v1 = s1.pow(2);
         NDArray v2 = s2.pow(2);
         NDArray two = v2.mul(2)) {
