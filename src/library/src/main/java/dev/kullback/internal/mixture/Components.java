@@ -322,14 +322,26 @@ abstract class Components {
   /** Returns twice the cost of merging a component into one that is not lighter. */
   abstract double doubleCost(int heavy, int light);
 
-  /** Whether merging two components certainly costs more than {@code most}. */
-  final boolean costsMore(int i, int j, double most) {
-    return rule == Rule.RUNNALLS && costsCertainlyMore(i, j, most);
+  /** Whether {@link #setBounds} takes less time than costs. */
+  final boolean hasBounds() {
+    return isFull() && rule == Rule.RUNNALLS;
   }
 
-  /** Whether merging two components certainly costs more than {@code most}, by what is computed sooner than a cost, but not in no time. */
-  boolean costsCertainlyMore(int i, int j, double most) {
-    return false;
+  /** Sets bounds below the costs of merging a component with the first {@code n} of others, or NaN: the costs where there is no other. */
+  final void setBounds(int i, int[] others, int n, double[] to) {
+    if (hasBounds()) {
+      setBoundsByDefinition(i, others, n, to);
+    } else {
+      for (int k = 0; k < n; k++) {
+        to[k] = cost(i, others[k]);
+      }
+    }
+    checkpoint.pass(n * terms());
+  }
+
+  /** Sets bounds below Runnalls' costs, or NaN. */
+  void setBoundsByDefinition(int i, int[] others, int n, double[] to) {
+    throw new AssertionError("has none");
   }
 
   /**

@@ -42,6 +42,9 @@ final class FullComponents extends Components {
   private final double[] y;
   private final double[] diagonal;
 
+  /** What tells of the errors of determinants. */
+  private double[] condition = {};
+
   FullComponents(int dimension) {
     super(dimension, Cholesky.packedLength(dimension));
     high = new double[length];
@@ -246,37 +249,53 @@ final class FullComponents extends Components {
     }
   }
 
-  /** Tries the definition, which cancels where components are alike. */
+  /**
+   * Tries the definition, which cancels where components are alike, with ln|P| less a bound on what rounding did to the sum of logarithms that it
+   * is part of. The factors of P are exactly those of P + E with {@code |E_rc| ≤ (D + 5)·2⁻⁵³·√(P_rr P_cc)} or so (J. W. Demmel, "On floating
+   * point errors in Cholesky", LAPACK Working Note 14, 1989), so that the logarithm is wrong by at most {@code D(D + 5)·2⁻⁵³·Σ_h P_hh
+   * (P⁻¹)_hh}, and the heavier component's P_i, as {@code P ≥ P_i/2}, has {@code P⁻¹ ≤ 2P_i⁻¹}. Twice this is taken.
+   */
   @Override
-  boolean costsCertainlyMore(int i, int j, double most) {
-    if (!(most < Double.POSITIVE_INFINITY)) {
-      return false;
+  void setBoundsByDefinition(int i, int[] others, int n, double[] to) {
+    if (to.length > condition.length) {
+      condition = new double[to.length];
     }
-    double w = weight[i] + weight[j];
-    double a = weight[i] / w;
-    double b = weight[j] / w;
-    return 0.5 * w * (logDet(i, j, a, b) - a * logDet[i] - b * logDet[j]) > most;
+    boolean isSmall = dimension <= MergedPivots.MOST;
+    if (isSmall) {
+      MergedPivots.set(dimension, weight, mean, covariance, precision, i, others, n, to, condition);
+    }
+    for (int k = 0; k < n; k++) {
+      int j = others[k];
+      double w = weight[i] + weight[j];
+      double a = weight[i] / w;
+      double b = weight[j] / w;
+      double log;
+      if (isSmall && to[k] >= 0x1p-1000 && to[k] <= 0x1p1000) {
+        log = Math.log(to[k]);
+      } else {
+        condition[k] = setPivots(i, j, a, b);
+        log = DoubleLogProduct.of(diagonal, 0, dimension, false);
+      }
+      double logs = Math.abs(log) + Math.abs(logDet[i]) + Math.abs(logDet[j]) + dimension + 16;
+      log -= 0x1p-51 * (dimension * (dimension + 5) * condition[k] + logs);
+      to[k] = 0.5 * w * (log - a * logDet[i] - b * logDet[j]);
+    }
   }
 
-  /**
-   * Returns ln|P| of the merged covariance less a bound on what rounding did to the sum of logarithms that it is part of. The factors of P
-   * are exactly those of P + E with {@code |E_rc| ≤ (D + 5)·2⁻⁵³·√(P_rr P_cc)} or so (J. W. Demmel, "On floating point errors in Cholesky",
-   * LAPACK Working Note 14, 1989), so that the logarithm is wrong by at most {@code D(D + 5)·2⁻⁵³·Σ_h P_hh (P⁻¹)_hh}, and the heavier
-   * component's P_i, as {@code P ≥ P_i/2}, has {@code P⁻¹ ≤ 2P_i⁻¹}. Twice this is taken.
-   */
-  private double logDet(int i, int j, double a, double b) {
-    int heavy = a >= b ? i : j;
-    double condition = 0;
+  /** Sets the pivots v of {@code F diag(v) Fᵀ = P}, and returns {@code Σ_h P_hh (P_i⁻¹)_hh} with the heavier component's P_i. */
+  private double setPivots(int i, int j, double a, double b) {
+    int heavy = (a >= b ? i : j) * dimension;
+    double sum = 0;
     for (int h = 0; h < dimension; h++) {
       y[h] = mean[j * dimension + h] - mean[i * dimension + h];
     }
-    for (int r = 0, row = 0; r < dimension; row += ++r) { // F diag(v) Fᵀ = P
+    for (int r = 0, row = 0; r < dimension; row += ++r) {
       pass((long) r * r / 2);
       double s = a * b * y[r];
       for (int c = 0, above = 0; c <= r; above += ++c) {
         double t = a * covariance[i * length + row + c] + b * covariance[j * length + row + c];
         t += s * y[c];
-        condition += c < r ? 0 : t * precision[heavy * dimension + r];
+        sum += c < r ? 0 : t * precision[heavy + r];
         for (int k = 0; k < c; k++) {
           t -= x[row + k] * f[above + k];
         }
@@ -285,9 +304,7 @@ final class FullComponents extends Components {
         diagonal[c] = c < r ? diagonal[c] : t;
       }
     }
-    double log = DoubleLogProduct.of(diagonal, 0, dimension, false);
-    double logs = Math.abs(log) + Math.abs(logDet[i]) + Math.abs(logDet[j]) + dimension + 16;
-    return log - 0x1p-51 * (dimension * (dimension + 5) * condition + logs);
+    return sum;
   }
 
   /** Factors a covariance as a batch of covariances does, and raises it until such a batch takes it. */

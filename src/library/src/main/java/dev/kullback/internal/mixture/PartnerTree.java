@@ -22,7 +22,7 @@ final class PartnerTree {
    * The most components of a leaf. Milliseconds of CPU at 64, 128, 256 (D = 4, full; Zen 4, busy): 200 to 20 components 3.87, 3.63, 3.77;
    * 1,000 to 50 57, 44, 43; 5,000 to 50 729, 692, 733; of weights .99^i 1,921, 2,044, 1,842.
    */
-  private static final int LEAF = 128;
+  static final int LEAF = 128;
 
   private final Components components;
   private final int dimension;
@@ -212,23 +212,22 @@ final class PartnerTree {
     }
   }
 
-  /** Takes the moments of a component that was merged. */
+  /** Takes the moments of a component that was merged: boxes around it grow, and shrink when the tree is built anew. */
   void update(int i) {
     put(i, place[i]);
-    refresh(place[i] / LEAF);
+    for (int k = leaves + place[i] / LEAF; k > 0; k /= 2) {
+      lightest[k] = Math.min(lightest[k], components.mass(i));
+      for (int h = 0, e = k * dimension; h < dimension; h++, e++) {
+        low[e] = Math.min(low[e], components.center(i, h));
+        high[e] = Math.max(high[e], components.center(i, h));
+        widest[e] = Math.max(widest[e], components.spread(i, h));
+      }
+    }
   }
 
   void remove(int i) {
     int leaf = place[i] / LEAF;
     put(component[leaf * LEAF + --count[leaf]], place[i]);
-    refresh(leaf);
-  }
-
-  private void refresh(int leaf) {
-    enclose(leaf);
-    for (int k = (leaves + leaf) / 2; k > 0; k /= 2) {
-      unite(k);
-    }
   }
 
   /** Returns the leaf that a node is, or −1. */
@@ -270,40 +269,43 @@ final class PartnerTree {
     return w * (4 * y * (6 + 3 * y) / (6 + 6 * y + y * y));
   }
 
-  /** Returns how many components a leaf has, after making bounds below what merging component i with each costs, but for rounding, or NaN. */
-  int bounds(int i, int leaf) {
+  /**
+   * Returns how many components a leaf has, after making bounds below what merging component i with those from a place on costs, but for
+   * rounding, or NaN.
+   */
+  int bounds(int i, int leaf, int from) {
     int n = count[leaf];
     double own = components.mass(i);
     double[] weights = weight[leaf];
-    shares(own, weights, n);
-    Arrays.fill(bound, 0, n, 0);
+    shares(own, weights, from, n);
+    Arrays.fill(bound, from, n, 0);
     for (int h = 0; h < dimension; h++) {
       double[] means = mean[leaf * dimension + h];
       double[] variances = variance[leaf * dimension + h];
       double m = components.center(i, h);
       double v = components.spread(i, h);
       if (components.hasSums()) {
-        add(means, variances, n, m, v);
+        add(means, variances, from, n, m, v);
       } else {
-        raise(means, variances, n, m, v);
+        raise(means, variances, from, n, m, v);
       }
     }
-    for (int p = 0; p < n; p++) {
+    for (int p = from; p < n; p++) {
       bound[p] = ofExcess(bound[p], own + weights[p]);
     }
     return n;
   }
 
-  private void shares(double own, double[] weights, int n) {
-    for (int p = 0; p < n; p++) {
-      double w = own + weights[p];
-      share[p] = own / w;
-      other[p] = weights[p] / w;
+  private void shares(double own, double[] weights, int from, int n) {
+    for (int p = from; p < n; p++) {
+      double inverse = 1 / (own + weights[p]);
+      share[p] = own * inverse;
+      other[p] = weights[p] * inverse;
     }
   }
 
-  private void raise(double[] means, double[] variances, int n, double m, double v) {
-    for (int p = 0; p < n; p++) {
+  private void raise(double[] means, double[] variances, int from, int n, double m, double v) {
+    for (int p = from; p < n; p++) {
       double d = means[p] - m;
       double x = share[p] * other[p] * (d * d) / (share[p] * v + other[p] * variances[p]);
       bound[p] = Math.max(bound[p], x);
@@ -311,8 +313,8 @@ final class PartnerTree {
   }
 
   /** Multiplies 1 + x of the dimensions. */
-  private void add(double[] means, double[] variances, int n, double m, double v) {
-    for (int p = 0; p < n; p++) {
+  private void add(double[] means, double[] variances, int from, int n, double m, double v) {
+    for (int p = from; p < n; p++) {
       double d = means[p] - m;
       double x = share[p] * other[p] * (d * d) / (share[p] * v + other[p] * variances[p]);
       bound[p] += x + bound[p] * x;
@@ -322,6 +324,11 @@ final class PartnerTree {
   /** Returns the p-th bound of the leaf that {@link #bounds} was called for. */
   double bound(int p) {
     return bound[p];
+  }
+
+  /** Returns the place behind that of component i in a leaf, 0 in those that come after its own, and their end in those before. */
+  int after(int i, int leaf) {
+    return place[i] / LEAF > leaf ? count[leaf] : place[i] / LEAF < leaf ? 0 : place[i] % LEAF + 1;
   }
 
   /** Returns the p-th component of a leaf. */
