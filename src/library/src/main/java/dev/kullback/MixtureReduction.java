@@ -324,6 +324,11 @@ public final class MixtureReduction {
       }
     }
 
+    @Override
+    public String toString() {
+      return "Reducer[%s%s]".formatted(options, engine == null ? "" : ", " + engine);
+    }
+
     /** Reduces mixtures; returns the worker that has them, which is to be given back. */
     private ReductionWorker begin(Mixtures mixtures, boolean hasFactors) {
       Batch batch = KlEngine.batch(Objects.requireNonNull(mixtures, "mixtures").components());
@@ -342,7 +347,8 @@ public final class MixtureReduction {
     }
   }
 
-  private static void checkRange(Batch batch) {
+  /** Checks that squares of means and factors are within double's range. */
+  static void checkRange(Batch batch) {
     for (int i = 0; i < batch.size(); i++) {
       switch (batch) {
         case DiagonalBatch d -> checkRange(d, i);

@@ -358,7 +358,7 @@ public final class Mixtures {
    * @param divergence {@link Divergence#KL}, {@link Divergence#REVERSE_KL} or {@link Divergence#SQUARED_WASSERSTEIN_2}
    * @return N Gaussians of double, of the components' kind
    * @throws IllegalArgumentException if the divergence is another one; if covariances are so near to singular that double does not have
-   *     the barycenter
+   *     the barycenter; of KL, as {@link MixtureReduction#runnalls(Mixtures, int)} does
    * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
    */
   public Gaussians barycenters(Divergence divergence) {
@@ -371,7 +371,11 @@ public final class Mixtures {
               .formatted(divergence));
     }
     int d = components.dimension();
-    Barycenter nearest = new Barycenter(KlEngine.batch(components), weights);
+    Batch batch = KlEngine.batch(components);
+    if (isKl) {
+      MixtureReduction.checkRange(batch);
+    }
+    Barycenter nearest = new Barycenter(batch, weights);
     double[] means = new double[size() * d];
     double[] scales = new double[size() * nearest.scale.length];
     for (int m = 0; m < size(); m++) {

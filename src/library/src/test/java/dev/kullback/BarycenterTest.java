@@ -2,10 +2,12 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import java.util.Arrays;
 import java.util.Random;
+import java.util.concurrent.CancellationException;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -168,6 +170,24 @@ class BarycenterTest {
     Mixtures needles = Mixtures.of(FullGaussians.ofCovariance(new double[4], covariances, 2));
     double[] moments = needles.barycenters(Divergence.KL).covariance(0);
     assertThat(moments).containsExactly(new double[] {1, 0, 0, 1}, within(1e-14));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"kl", "reverse-kl", "squared-wasserstein-2"})
+  void interruptionEndsIt(String name) {
+    Mixtures mixtures = Mixtures.of(random(200, 40, new Random(1)));
+    Thread.currentThread().interrupt();
+    assertThatThrownBy(() -> mixtures.barycenters(Divergence.of(name)))
+        .isInstanceOf(CancellationException.class);
+    assertThat(Thread.interrupted()).isTrue();
+  }
+
+  @Test
+  void momentsBeyondDoubleAreRefused() {
+    Mixtures mixtures = Mixtures.of(of(true, new double[] {0, 0x1p600}, new double[] {1, 1}));
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> mixtures.barycenters(Divergence.KL))
+        .withMessageContaining("components[1] has a mean or a factor beyond 2^±250");
   }
 
   @Test

@@ -1235,6 +1235,18 @@ class MixtureReductionTest {
   }
 
   @Test
+  void aReducerTellsItsSettings() {
+    MixtureReduction.Reducer reducer = MixtureReduction.reducer(20);
+    assertThat(reducer).hasToString("Reducer[to 20, runnalls]");
+    assertThat(reducer.west().maxCost(0.5).minWeight(1e-6).cap())
+        .hasToString("Reducer[to 20, west, maxCost 0.5, minWeight 1.0E-6, capped]");
+    assertThat(reducer.gate(9).salmond()).hasToString("Reducer[to 20, salmond, maxCost 9.0]");
+    try (KlEngine engine = KlEngine.builder().threads(2).build()) {
+      assertThat(reducer.engine(engine)).hasToString("Reducer[to 20, runnalls, " + engine + "]");
+    }
+  }
+
+  @Test
   void shortArraysAreRefused() {
     Mix mix = random(20, 2, true, 2, new Random(1));
     Mixtures mixtures = Mixtures.of(mix.components(), mix.weights);

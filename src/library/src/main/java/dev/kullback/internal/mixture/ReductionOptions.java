@@ -1,5 +1,6 @@
 package dev.kullback.internal.mixture;
 
+import java.util.Locale;
 import java.util.function.IntConsumer;
 
 /**
@@ -48,5 +49,14 @@ public record ReductionOptions(
 
   public ReductionOptions withProgress(IntConsumer other) {
     return new ReductionOptions(size, rule, maxCost, minWeight, isCapped, other);
+  }
+
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder("to " + size + ", ");
+    text.append(rule.name().toLowerCase(Locale.ROOT));
+    text.append(maxCost < Double.POSITIVE_INFINITY ? ", maxCost " + maxCost : "");
+    text.append(minWeight > 0 ? ", minWeight " + minWeight : "");
+    return text.append(isCapped ? ", capped" : "").toString();
   }
 }
