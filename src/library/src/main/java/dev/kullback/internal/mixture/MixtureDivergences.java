@@ -11,7 +11,8 @@ import java.util.stream.IntStream;
 
 /**
  * Bounds and approximations of the divergences of mixtures, and estimates by sampling: row-major matrices of q's mixtures and p's. What the
- * methods compute is described where callers see it, in {@code MixtureKl}. The engines that they take compute KL.
+ * methods compute is described where callers see it, in {@code MixtureKl} and {@code Mixtures}. The engines that they take compute KL, but for
+ * transport.
  */
 public final class MixtureDivergences {
   private final MixtureBatch q;
@@ -84,6 +85,20 @@ public final class MixtureDivergences {
   }
 
   public double[] upperBound(Engine engine) {
+    return coupled(engine, (a, b, d) -> new VariationalBound(a, b, d).compute());
+  }
+
+  /** Returns the least means of divergences over couplings of weights, of an engine of any divergence. */
+  public double[] transport(Engine engine) {
+    return coupled(engine, (a, b, d) -> new Transport(a, b, d).compute());
+  }
+
+  /** What is computed of two mixtures' weights above 0 and the divergences of those components. */
+  private interface Coupling {
+    double of(double[] a, double[] b, double[] divergences);
+  }
+
+  private double[] coupled(Engine engine, Coupling coupling) {
     double[] across = across(engine);
     double[] out = new double[q.size() * p.size()];
     for (int m = 0; m < q.size(); m++) {
@@ -94,7 +109,7 @@ public final class MixtureDivergences {
         Arrays.setAll(d, k -> across[a[k / b.length] * omega.length + b[k % b.length]]);
         double[] rows = Arrays.stream(a).mapToDouble(i -> pi[i]).toArray();
         double[] columns = Arrays.stream(b).mapToDouble(i -> omega[i]).toArray();
-        out[m * p.size() + n] = new VariationalBound(rows, columns, d).compute();
+        out[m * p.size() + n] = coupling.of(rows, columns, d);
       }
     }
     return out;
