@@ -2,6 +2,8 @@ package dev.kullback.testing;
 
 import dev.kullback.Divergence;
 import java.util.Arrays;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /** Divergences of the exact parameters, in {@link BigFloat}, by their textbook formulas. */
 public final class DivergenceOracle {
@@ -16,7 +18,16 @@ public final class DivergenceOracle {
 
   /** Row-major [N, M], rounded to double; infinite beyond its range. */
   public static double[] pairwise(Divergence divergence, Batch q, Batch p) {
-    return Arrays.stream(exact(divergence, q, p)).mapToDouble(BigFloat::toDouble).toArray();
+    return Known.answer(
+        () -> Arrays.stream(exact(divergence, q, p)).mapToDouble(BigFloat::toDouble).toArray(),
+        "diagonal, " + divergence.name(),
+        q.dimension(),
+        q.kind(),
+        q.mean(),
+        q.scale(),
+        p.kind(),
+        p.mean(),
+        p.scale());
   }
 
   /** Compares the divergences of the one Gaussian of q and the two of p, 0 where they differ by rounding. */
@@ -53,6 +64,23 @@ public final class DivergenceOracle {
 
   /** Row-major [N, M], of full covariances. */
   public static double[] pairwise(Divergence divergence, FullBatch q, FullBatch p) {
+    return ofFull(() -> ask(divergence, q, p), divergence.name(), q, p);
+  }
+
+  private static double[] ofFull(Supplier<double[]> oracle, String what, FullBatch q, FullBatch p) {
+    return Known.answer(
+        oracle,
+        "full, " + what,
+        q.dimension(),
+        q.kind(),
+        q.mean(),
+        q.matrix(),
+        p.kind(),
+        p.mean(),
+        p.matrix());
+  }
+
+  private static double[] ask(Divergence divergence, FullBatch q, FullBatch p) {
     FullOracle forward = new FullOracle(q, p);
     FullOracle backward = new FullOracle(p, q);
     double[] result = new double[q.size() * p.size()];
@@ -80,13 +108,18 @@ public final class DivergenceOracle {
 
   /** Greater condition number {@code ‖L‖‖L⁻¹‖} of each pair, row-major. */
   public static double[] conditions(FullBatch q, FullBatch p) {
-    FullOracle forward = new FullOracle(q, p);
-    FullOracle backward = new FullOracle(p, q);
-    double[] result = new double[q.size() * p.size()];
-    for (int at = 0; at < result.length; at++) {
-      result[at] = Math.max(forward.condition(at % p.size()), backward.condition(at / p.size()));
-    }
-    return result;
+    return ofFull(
+        () -> {
+          FullOracle forward = new FullOracle(q, p);
+          FullOracle backward = new FullOracle(p, q);
+          return IntStream.range(0, q.size() * p.size())
+              .mapToDouble(at ->
+                  Math.max(forward.condition(at % p.size()), backward.condition(at / p.size())))
+              .toArray();
+        },
+        "greater conditions",
+        q,
+        p);
   }
 
   /** Returns a name without its order. */

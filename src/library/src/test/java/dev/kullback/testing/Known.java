@@ -27,6 +27,8 @@ public final class Known {
       code(
           BigFloat.class,
           Oracle.class,
+          DivergenceOracle.class,
+          LowRankOracle.class,
           FullOracle.class,
           FullCheck.class,
           FullBatch.class,
