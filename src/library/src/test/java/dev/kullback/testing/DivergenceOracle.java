@@ -37,29 +37,42 @@ public final class DivergenceOracle {
     return difference.below(-150) ? 0 : difference.signum();
   }
 
+  /** The divergence of two of a pair of batches, by their places. */
+  private interface Pair {
+    BigFloat of(int i, int j);
+  }
+
   private static BigFloat[] exact(Divergence divergence, Batch q, Batch p) {
-    Oracle forward = new Oracle(q, p);
-    Oracle backward = new Oracle(p, q);
-    BigFloat[] vq = Oracle.variances(q);
-    BigFloat[] vp = Oracle.variances(p);
+    Pair pair = pair(divergence.name(), q, p);
     BigFloat[] result = new BigFloat[q.size() * p.size()];
-    for (int at = 0; at < result.length; at++) {
-      int i = at / p.size();
-      int j = at % p.size();
-      String name = divergence.name();
-      result[at] =
-          switch (family(name)) {
-            case "kl" -> forward.kl(i, j);
-            case "reverse-kl" -> backward.kl(j, i);
-            case "jeffreys" -> forward.kl(i, j).plus(backward.kl(j, i));
-            case "wasserstein-2" -> wasserstein(q, vq, i, p, vp, j).sqrt();
-            case "squared-wasserstein-2" -> wasserstein(q, vq, i, p, vp, j);
-            case "bhattacharyya", "hellinger", "renyi", "chernoff" ->
-                ofChernoff(name, chernoff(alpha(name), q, vq, i, p, vp, j));
-            default -> throw new IllegalArgumentException(name);
-          };
-    }
+    Arrays.setAll(result, at -> pair.of(at / p.size(), at % p.size()));
     return result;
+  }
+
+  private static Pair pair(String name, Batch q, Batch p) {
+    return switch (family(name)) {
+      case "kl" -> new Oracle(q, p)::kl;
+      case "reverse-kl" -> {
+        Oracle backward = new Oracle(p, q);
+        yield (i, j) -> backward.kl(j, i);
+      }
+      case "jeffreys" -> {
+        Oracle forward = new Oracle(q, p);
+        Oracle backward = new Oracle(p, q);
+        yield (i, j) -> forward.kl(i, j).plus(backward.kl(j, i));
+      }
+      default -> ofVariances(name, q, Oracle.variances(q), p, Oracle.variances(p));
+    };
+  }
+
+  private static Pair ofVariances(String name, Batch q, BigFloat[] vq, Batch p, BigFloat[] vp) {
+    return switch (family(name)) {
+      case "wasserstein-2" -> (i, j) -> wasserstein(q, vq, i, p, vp, j).sqrt();
+      case "squared-wasserstein-2" -> (i, j) -> wasserstein(q, vq, i, p, vp, j);
+      case "bhattacharyya", "hellinger", "renyi", "chernoff" ->
+          (i, j) -> ofChernoff(name, chernoff(alpha(name), q, vq, i, p, vp, j));
+      default -> throw new IllegalArgumentException(name);
+    };
   }
 
   /** Row-major [N, M], of full covariances. */
