@@ -32,7 +32,7 @@ final class First {
       Starts JVMs, with the vector and the scalar backend in turn. Each makes a batch of references and asks for the nearest of one
       query, or makes two batches of covariances and asks for their matrix. The clock starts when main has made the arrays, before
       anything of the library is loaded. Further JVMs make a batch and ask for its matrix again and again, or ask an index,
-      and tell from when on calls stay within 1.5 times of their time in the end.
+      and tell from when on calls stay within 1.5 times of their time in the end. The heap is there from the start.
         --references M   Gaussians to search (default 100000)
         --dimension D    (default 64)
         --k K            neighbors (default 10)
