@@ -239,6 +239,28 @@ final class Agreement {
         });
   }
 
+  /** Log-densities of q's means, to an error relative to the magnitudes of their terms, the contract's 1e-5 or more. */
+  static void logDensity(String name, Batch q, Batch p, float[] out, double tolerance) {
+    int d = q.shape().dimension();
+    forSampledEntries(
+        q.shape(),
+        p.shape(),
+        (i, j, at) -> {
+          double squares = 0;
+          double logs = 0.5 * d * Math.log(2 * Math.PI);
+          for (int h = 0; h < d; h++) {
+            double std = p.std()[j * d + h];
+            double z = ((double) q.mean()[i * d + h] - p.mean()[j * d + h]) / std;
+            squares += z * z;
+            logs += Math.log(std);
+          }
+          double expected = -0.5 * squares - logs;
+          if (!(Math.abs(out[at] - expected) <= tolerance * (0.5 * squares + Math.abs(logs) + d))) {
+            throw differs(name, i, j, out[at], expected);
+          }
+        });
+  }
+
   /** Another divergence of full covariances, to a relative error. */
   static void fullDivergence(
       String name, FullBatch q, FullBatch p, double[] out, double tolerance) {

@@ -65,6 +65,7 @@ final class Contenders {
     ALL.putAll(DivergenceContenders.all());
     ALL.putAll(ReductionContenders.all());
     ALL.putAll(GradientContenders.all());
+    ALL.putAll(PointContenders.all());
   }
 
   private Contenders() {}

@@ -40,6 +40,32 @@ final class PlainJava {
     }
   }
 
+  /** {@code ln p_j(x_i)} with σ⁻¹ and {@code −Σ ln σ − D/2·ln 2π} computed once per Gaussian. */
+  static void logDensity(float[] points, float[] mean, float[] std, float[] out, Shape shape) {
+    int n = shape.size();
+    int d = shape.dimension();
+    float[] inverse = new float[n * d];
+    float[] constants = new float[n];
+    for (int j = 0; j < n; j++) {
+      double constant = -0.5 * d * Math.log(2 * Math.PI);
+      for (int h = j * d; h < (j + 1) * d; h++) {
+        inverse[h] = 1 / std[h];
+        constant -= Math.log(std[h]);
+      }
+      constants[j] = (float) constant;
+    }
+    for (int i = 0; i < n; i++) {
+      for (int j = 0; j < n; j++) {
+        float sum = 0;
+        for (int h = 0; h < d; h++) {
+          float z = (points[i * d + h] - mean[j * d + h]) * inverse[j * d + h];
+          sum += z * z;
+        }
+        out[i * n + j] = constants[j] - 0.5f * sum;
+      }
+    }
+  }
+
   /** Computes in double, with what depends on a row alone, σ² and Σ ln σ, computed once. */
   static void hoistedKl(double[] mean, double[] std, float[] out, Shape shape) {
     int n = shape.size();

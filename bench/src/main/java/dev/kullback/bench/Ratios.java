@@ -157,6 +157,10 @@ final class Ratios {
     list.add(Comparison.of("gradient-standard", "standard", "4096x256", Bound.AT_MOST, 4));
     list.add(Comparison.of("gradient", "kl-rect-prepared", "1024x256", Bound.AT_MOST, 4));
     list.add(Comparison.of("torch-gradient", "gradient", "512x256", Bound.AT_LEAST, 50));
+    // Log-densities of points over KL's matrix, and of a loop and of libtorch over theirs.
+    list.add(Comparison.of("log-density", "kl-rect-prepared", "4096x64", Bound.AT_MOST, 0.8));
+    list.add(Comparison.of("plain-log-density", "log-density", "1024x64", Bound.AT_LEAST, 10));
+    list.add(Comparison.of("torch-log-density", "log-density", "1024x64", Bound.AT_LEAST, 100));
     // Of the same entries, so the query's rate over the matrix's.
     list.add(Comparison.of("query-matrix", "query", "10000x128", Bound.AT_LEAST, 0.7));
     list.add(Comparison.of("query-matrix-8", "query-8", "10000x128"));

@@ -158,6 +158,20 @@ final class Torch {
     }
   }
 
+  /** {@code −½ Σ ((x_i − μ_j)/σ_j)² − Σ ln σ_j − D/2·ln 2π}, by way of [N, M, D]. */
+  static NDArray broadcastLogDensity(NDArray points, NDArray mean, NDArray std) {
+    double constant = 0.5 * mean.getShape().get(1) * Math.log(2 * Math.PI);
+    try (NDArray x = points.expandDims(1);
+        NDArray mu = mean.expandDims(0);
+        NDArray sigma = std.expandDims(0);
+        NDArray logs = freeing(std.log(), all -> all.sum(LAST));
+        NDArray constants = logs.add((float) constant)) {
+      NDArray z = freeing(x.sub(mu), difference -> difference.div(sigma));
+      NDArray squares = freeing(freeing(z, all -> all.pow(2)), all -> all.sum(LAST));
+      return freeing(freeing(squares, all -> all.mul(-0.5f)), all -> all.sub(constants));
+    }
+  }
+
   /**
    * The rewrite as one product, {@code [σ²+μ², μ] @ [1/σ², −2μ/σ²].T}: fast, and wrong where KL is small beside its terms.
    */
