@@ -5,17 +5,18 @@
   have a cotangent for one of them pass, whose own sums are in the L1 cache.
 -->
 <#assign R = 4>
-<#-- The difference of the second fields: of v or σ in two parts, or of v or σ by their logarithms, the third fields. -->
+<#-- The difference of the second fields: of v or σ in two parts, or of v or σ by their logarithms, the third fields. Where these are near is a sign, as C2 boxes masks (Epilogue). -->
 <#macro difference r isOfLogs>
 <#if isOfLogs>
         e = ${sub("l${r}", "cl")};
         t = ${fma("e", fma("e", fma("e", fma("e", broadcast("SERIES_5"), broadcast("SERIES_4")), broadcast("SERIES_3")), broadcast("0.5f")), broadcast("1"))};
         t = ${mul("t", mul("e", "ch"))};
 <#if asVectors>
-        e = h${r}.sub(ch).blend(t, e.abs().compare(VectorOperators.LT, NEAR));
+        near = ZERO.sub(${shiftRight(bits(sub(abs("e"), "NEAR")), "(Float.SIZE - 1)")});
 <#else>
-        e = Math.abs(e) < NEAR ? t : h${r} - ch;
+        near = Math.abs(e) < NEAR;
 </#if>
+        e = ${choose("near", "t", sub("h${r}", "ch"))};
 <#else>
         e = ${add(sub("h${r}", "ch"), sub("l${r}", "cl"))};
 </#if>
@@ -85,6 +86,9 @@
       ${vector} a = ${load("sumsP", "to")};
       ${vector} b = ${load("sumsP", "to + W")};
       ${vector} d, e, g<#if term != "wasserstein2" || isOfLogs>, t</#if><#if term == "jeffreys">, s</#if>;
+<#if isOfLogs>
+      ${asVectors?then("IntVector /*bits*/", "boolean")} near;
+</#if>
 <#list 0..<R as r>
       {
         g = ${broadcast("weights[w + ${r} * SIDE + j]")};
@@ -113,6 +117,8 @@ package dev.kullback.internal.vector;
 import dev.kullback.internal.formula.PairGradient.Term;
 import java.util.Arrays;
 <@imports>
+import jdk.incubator.vector.IntVector;
+import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
 </@imports>
 
@@ -122,7 +128,10 @@ import jdk.incubator.vector.VectorOperators;
 /** {@link FloatGradientSums} without vectors: the same text, so the same bits. */
 </#if>
 final class ${class} {
-<@species/>
+<@species>
+  private static final VectorSpecies<Integer> /*bits*/ BITS = S.withLanes(int /*bits*/.class);
+  private static final IntVector /*bits*/ ZERO = IntVector /*bits*/.zero(BITS);
+</@species>
   private static final int W = GradientKernel.W;
   private static final int FIELDS = FloatGradientForm.FIELDS;
   private static final int SIDE = GradientKernel.SIDE;

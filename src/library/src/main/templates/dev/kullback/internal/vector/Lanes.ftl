@@ -66,9 +66,15 @@ import jdk.incubator.vector.VectorSpecies;
 <#function sqrt x><#return asVectors?then("${x}.sqrt()", (lane == "Float")?then("(float) ", "") + "Math.sqrt(${x})")></#function>
 <#function min x y><#return asVectors?then("${x}.min(${y})", "Math.min(${x}, ${y})")></#function>
 <#function max x y><#return asVectors?then("${x}.max(${y})", "Math.max(${x}, ${y})")></#function>
-<#-- The bits of doubles as longs and back, and operations on bits; `add` and `sub` are two of them. -->
-<#function bits x><#return asVectors?then("((LongVector) ${x}.reinterpretShape(L, 0))", "Double.doubleToRawLongBits(${x})")></#function>
-<#function ofBits x><#return asVectors?then("((DoubleVector) ${x}.reinterpretShape(S, 0))", "Double.longBitsToDouble(${x})")></#function>
+<#-- The bits of numbers as integers and back, and operations on bits; `add` and `sub` are two of them. The mark has the build make longs of integers. -->
+<#function bits x>
+<#if lane == "Float"><#return asVectors?then("((IntVector /*bits*/) ${x}.reinterpretShape(BITS, 0))", "Float.floatToRawIntBits(${x})")></#if>
+<#return asVectors?then("((LongVector) ${x}.reinterpretShape(L, 0))", "Double.doubleToRawLongBits(${x})")>
+</#function>
+<#function ofBits x>
+<#if lane == "Float"><#return asVectors?then("((FloatVector) ${x}.reinterpretShape(S, 0))", "Float.intBitsToFloat(${x})")></#if>
+<#return asVectors?then("((DoubleVector) ${x}.reinterpretShape(S, 0))", "Double.longBitsToDouble(${x})")>
+</#function>
 <#function shiftLeft x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHL, ${n})", "(${x} << ${n})")></#function>
 <#function shiftRight x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHR, ${n})", "(${x} >>> ${n})")></#function>
 <#function or x y><#return asVectors?then("${x}.or(${y})", "(${x} | ${y})")></#function>
