@@ -383,11 +383,45 @@ class FullGradientTest {
       KlGradient gradient = engine.gradient().q(to[0], to[1]);
       assertRejected(
           () -> gradient.pairwise(q, p, new double[] {1, 1}),
-          "the divergence of Gaussians 0 and 0 is beyond double's range");
+          "the gradient of the divergence of Gaussians 0 and 0 is beyond double's range");
       gradient.pairwise(q, p, new double[] {0, 1});
       assertThat(to[1]).containsExactly(0, 0, 0, 1.5);
       gradient.logSumExp(q, p, new double[] {-1});
       assertThat(to[1]).containsExactly(0, 0, 0, 1.5);
+    }
+  }
+
+  /** The same where the inverse of a factor's diagonal is; of equal Gaussians it is 0 all the same. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void subnormalFactors(Backend backend) {
+    FullGaussians one = FullGaussians.ofScaleTril(new double[2], new double[] {1, 0, 0, 2}, 2);
+    double[] factors = {1e-310, 0, 0, 1, 1, 0, 0, 1};
+    FullGaussians two = FullGaussians.ofScaleTril(new double[4], factors, 2);
+    FullGaussians same = FullGaussians.ofScaleTril(new double[4], factors, 2);
+    FullGaussians others =
+        FullGaussians.ofScaleTril(new double[4], new double[] {2e-310, 0, 0, 1, 1, 0, 0, 1}, 2);
+    for (Divergence divergence : DIVERGENCES) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).backend(backend).build()) {
+        double[][] to = {new double[4], new double[8], new double[2], new double[4]};
+        KlGradient gradient = engine.gradient().q(to[0], to[1]).p(to[2], to[3]);
+        gradient.pairwise(two, one, new double[] {0, 1});
+        assertThat(Arrays.copyOf(to[1], 7)).containsOnly(0);
+        assertThat(to[1][7]).isNotZero();
+        gradient = engine.gradient().q(to[2], to[3]).p(to[0], to[1]);
+        gradient.pairwise(one, two, new double[] {0, 1});
+        assertThat(Arrays.copyOf(to[1], 7)).containsOnly(0);
+        assertThat(to[1][7]).isNotZero();
+        gradient = engine.gradient().q(to[0], to[1]);
+        gradient.toStandardNormal(two, new double[] {0, 1});
+        assertThat(to[1]).containsOnly(0);
+        gradient.aligned(two, same, new double[] {1, 1});
+        assertThat(to[1]).containsOnly(0);
+        KlGradient all = gradient;
+        assertRejected(
+            () -> all.aligned(two, others, new double[] {1, 1}),
+            "Gaussians 0 and 0 is beyond double's range");
+      }
     }
   }
 

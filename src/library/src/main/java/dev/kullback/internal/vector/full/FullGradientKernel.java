@@ -2,6 +2,7 @@ package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.FullPair;
+import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.MatrixForm;
@@ -59,6 +60,9 @@ public final class FullGradientKernel {
   /** Cotangents of the lanes. */
   private final double[] g;
 
+  /** Lanes whose L_p has a diagonal so small that 1/L_p,kk is beyond double's range. */
+  private final boolean[] isBeyond;
+
   private final double[] minusOnes;
 
   /** N(0, I), of the last dimension. */
@@ -71,6 +75,7 @@ public final class FullGradientKernel {
     lanes = vectors ? new FullSolveKernel() : null;
     v = vectors ? FullSolveKernel.V : 1;
     g = new double[v];
+    isBeyond = new boolean[v];
     minusOnes = new double[v];
     Arrays.fill(minusOnes, -1);
   }
@@ -215,7 +220,8 @@ public final class FullGradientKernel {
       }
       double s = q.scaleTril()[k];
       double e = s - 1 + (low == null ? 0 : low[k]);
-      to[at++] += weight * (e + e / s);
+      double x = weight * e;
+      to[at++] += x + x / s; // 1/s may overflow
       k++;
     }
   }
@@ -273,9 +279,12 @@ public final class FullGradientKernel {
     } else {
       System.arraycopy(p.scaleTril(), j * length, factor, 0, length);
     }
+    Arrays.fill(isBeyond, false);
     for (int k = 0, at = 0; k < dimension; at += (++k + 1) * v) {
       for (int lane = 0; lane < v; lane++) {
-        inverse[k * v + lane] = 1 / factor[at + lane];
+        double x = 1 / factor[at + lane];
+        isBeyond[lane] |= x > Double.MAX_VALUE;
+        inverse[k * v + lane] = PairGradient.held(x); // 0·∞ is NaN
       }
     }
     Arrays.fill(products, 0, length * v, 0);
@@ -325,21 +334,21 @@ public final class FullGradientKernel {
     }
   }
 
-  /** Makes E and y of pairs; those of a divergence beyond double's range are 0 if nothing is to be added. */
+  /** Makes E and y of pairs; those of a divergence or a gradient beyond double's range are 0 if nothing is to be added. */
   private void solve(FullBatch q, int i, int step, FullBatch p, int j, int count) {
     double[] kl = lanes == null ? null : step == 0 ? lanes.row(q, i) : lanes.pairs(q, i);
     for (int lane = 0; lane < count; lane++) {
-      if (kl != null && kl[lane] < Double.POSITIVE_INFINITY) {
+      if (kl != null && kl[lane] < Double.POSITIVE_INFINITY && !isBeyond[lane]) {
         continue;
       }
       int row = i + lane * step;
       double x = pair.solve(q, row, p, j + lane, e, y, lane, v);
-      if (x < Double.POSITIVE_INFINITY) {
+      if (x == 0 || (x < Double.POSITIVE_INFINITY && !isBeyond[lane])) {
         continue;
       }
       if (g[lane] != 0) {
         throw new IllegalArgumentException(
-            "the divergence of Gaussians %d and %d is beyond double's range, and so is its gradient; give them the cotangent 0"
+            "the gradient of the divergence of Gaussians %d and %d is beyond double's range; give them the cotangent 0"
                 .formatted(row, j + lane));
       }
       for (int k = 0; k < length; k++) {
