@@ -146,6 +146,51 @@ class TransportTest {
         .toArray();
   }
 
+  /** Infinite divergences between two groups of the same weight, which differs by rounding, do not make infinite what the others cost. */
+  @Test
+  void infiniteDivergences() {
+    Gaussians f = DiagonalGaussians.ofStd(new double[] {0, 2, 0x1p600}, new double[] {1, 1, 1}, 1);
+    Gaussians g = DiagonalGaussians.ofStd(new double[] {0, 0x1p600}, new double[] {1, 1}, 1);
+    try (KlEngine engine = engine(Divergence.KL)) {
+      Mixtures q = Mixtures.of(f, new double[] {0.1, 0.2, 0.7});
+      double[] out = q.transport(Mixtures.of(g, new double[] {0.3, 0.7}), engine);
+      assertThat(out).containsExactly(new double[] {0.4}, within(1e-15));
+      out = q.transport(Mixtures.of(g, new double[] {0.25, 0.75}), engine);
+      assertThat(out).containsExactly(Double.POSITIVE_INFINITY);
+    }
+  }
+
+  /** A component of little weight that is far from all others does not hide the differences of those, which are in the opposite order. */
+  @Test
+  void farComponents() {
+    Random random = new Random(6);
+    double small = 0x1p-50;
+    try (KlEngine engine = engine(Divergence.SQUARED_WASSERSTEIN_2)) {
+      for (int n : new int[] {3, 8, 40}) {
+        double[] a = random.doubles(n + 1, -1, 1).sorted().toArray();
+        double[] b = random.doubles(n + 1, -1, 1).sorted().toArray();
+        double[] reversed = new double[n + 1];
+        Arrays.setAll(reversed, i -> b[n - i]);
+        a[0] = 0x1p27; // meets the greatest of b, of which a part of little weight is the first
+        reversed[n] = b[n];
+        double[] weights = new double[n + 1];
+        Arrays.fill(weights, (1 - small) / n);
+        weights[0] = small;
+        double expected = small * (a[0] - b[n]) * (a[0] - b[n]);
+        for (int i = 1; i <= n; i++) {
+          double d = a[i] - b[i];
+          expected += weights[i] * d * d;
+        }
+        double[] ones = new double[n + 1];
+        Arrays.fill(ones, 1);
+        Mixtures q = Mixtures.of(DiagonalGaussians.ofStd(a, ones, 1), weights);
+        Mixtures p = Mixtures.of(DiagonalGaussians.ofStd(reversed, ones, 1), weights);
+        assertThat(q.transport(p, engine)[0]).isCloseTo(expected, within(1e-12 * expected));
+        assertThat(p.transport(q, engine)[0]).isCloseTo(expected, within(1e-12 * expected));
+      }
+    }
+  }
+
   @Test
   void badArgumentsAndInterruption() {
     Mixtures q = Mixtures.of(random(300, 2, new Random(4)));

@@ -11,6 +11,10 @@ import java.util.Arrays;
  */
 final class Transport {
   private static final int NONE = -1;
+
+  /** Weight that rounding may leave, of the sum 1. */
+  private static final double ROUNDING = 0x1p-40;
+
   private final int n;
   private final int m;
   private final double[] cost;
@@ -44,9 +48,9 @@ final class Transport {
   /** Returns the least cost. */
   double compute() {
     Checkpoint checkpoint = new Checkpoint();
-    int sink = 0;
-    for (int i = 0; i < n && sink != NONE; i++) {
-      while (left[i] > 0 && sink != NONE) {
+    for (int i = 0; i < n; i++) {
+      start(i);
+      for (int sink = 0; left[i] > 0 && sink != NONE; ) {
         checkpoint.pass(Checkpoint.ofPlain((long) (n + m) * (n + m)));
         sink = nearestSink(i);
         if (sink != NONE) {
@@ -54,14 +58,25 @@ final class Transport {
         }
       }
     }
-    double total = 0;
-    for (int k = 0; k < n && sink == NONE; k++) { // more than rounding, where costs are infinite
-      total = left[k] > 0x1p-40 ? Double.POSITIVE_INFINITY : total;
-    }
+    // more than rounding on either side, where costs are infinite
+    boolean isInfinite = left(0, n) > ROUNDING && left(n, n + m) > ROUNDING;
+    double total = isInfinite ? Double.POSITIVE_INFINITY : 0;
     for (int k = 0; k < flow.length; k++) {
       total += flow[k] > 0 ? flow[k] * cost[k] : 0;
     }
     return total;
+  }
+
+  private double left(int from, int to) {
+    return Arrays.stream(left, from, to).sum();
+  }
+
+  /** Sets the potential of a row to the least that keeps its costs ≥ 0. From 0, a far row would raise all others, whose differences rounding takes. */
+  private void start(int i) {
+    potential[i] = Double.NEGATIVE_INFINITY;
+    for (int j = 0; j < m; j++) {
+      potential[i] = Math.max(potential[i], potential[n + j] - cost[i * m + j]);
+    }
   }
 
   /** Finds the nearest node of b that takes more, by E. W. Dijkstra's algorithm, and moves the potentials; {@link #NONE} if all are full. */
