@@ -39,8 +39,8 @@ import org.jspecify.annotations.Nullable;
  * digits, of batches of double below 1e-290. A loss of {@link #logSumExp} weighs divergences of 1e-12; of batches of float, columns with less than
  * 1e-24 of a row's weight have none of it. The bits do not depend on threads.
  *
- * <p>Memory: for each Gaussian and each dimension, rounded up to 16 dimensions, 16 bytes of the engine's and 16 that the batch keeps, 32 of double,
- * and 8 MB for weights. Pairs of rows need none of it, but a batch of log-variances keeps 8 bytes, which one of its first calls allocates. Full batches need
+ * <p>Memory: for each Gaussian and each dimension, rounded up to 16 dimensions, 16 bytes of the engine's and 16 that the batch keeps, 32 of double, of
+ * log-variances near 0 as many again, and 8 MB for weights. Pairs of rows need none of it, but a batch of log-variances keeps 8 bytes, which one of its first calls allocates. Full batches need
  * {@code 4D(D + 3)} bytes of the engine's for each Gaussian. All other warm calls with one thread allocate nothing. An instance is for one thread at a
  * time; an engine may have many.
  *
