@@ -34,7 +34,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Tag("vector")
 class ColdKernelTest {
-  /** Rows, columns, dimension: tails of the tiles of every width, chunks and groups of them, and one that has them whole. */
+  /** Rows, columns, dimension: tails of the tiles of every width, chunks and groups of them, and one that has them whole; cold blocks of 128 columns. */
   private static final int[][] SHAPES = {
     {1, 1, 1},
     {3, 5, 2},
@@ -45,6 +45,9 @@ class ColdKernelTest {
     {17, 9, 65},
     {5, 31, 129},
     {4, 19, 300},
+    {2, 128, 15},
+    {3, 129, 2},
+    {1, 290, 127},
   };
 
   /** Rows, columns, dimension of full covariances: blocks of two and four rows, chunks of the product, and what is left of each. */
