@@ -266,6 +266,10 @@ final class FullComponents extends Components {
     }
     for (int k = 0; k < n; k++) {
       int j = others[k];
+      if (weight[i] == 0 || weight[j] == 0) { // costs nothing, and needs no factor to tell
+        to[k] = 0;
+        continue;
+      }
       double w = weight[i] + weight[j];
       double a = weight[i] / w;
       double b = weight[j] / w;
