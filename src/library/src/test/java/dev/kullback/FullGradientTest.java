@@ -376,8 +376,8 @@ class FullGradientTest {
   @MethodSource("dev.kullback.testing.Engines#backends")
   void beyondDouble(Backend backend) {
     double[] factors = {1e-200, 0, 0, 1, 1, 0, 0, 1};
-    FullGaussians p = FullGaussians.ofScaleTril(new double[4], factors, 2);
-    FullGaussians q = FullGaussians.ofScaleTril(new double[2], new double[] {1, 0, 0, 2}, 2);
+    FullGaussians p = FullGaussians.ofScaleTril(new double[] {0, 0, 1, 2}, factors, 2);
+    FullGaussians q = FullGaussians.ofScaleTril(new double[] {1, 2}, new double[] {1, 0, 0, 2}, 2);
     double[][] to = new double[2][4];
     try (KlEngine engine = Engines.on(backend)) {
       KlGradient gradient = engine.gradient().q(to[0], to[1]);
@@ -385,8 +385,10 @@ class FullGradientTest {
           () -> gradient.pairwise(q, p, new double[] {1, 1}),
           "the gradient of the divergence of Gaussians 0 and 0 is beyond double's range");
       gradient.pairwise(q, p, new double[] {0, 1});
+      assertThat(to[0]).containsOnly(0);
       assertThat(to[1]).containsExactly(0, 0, 0, 1.5);
       gradient.logSumExp(q, p, new double[] {-1});
+      assertThat(to[0]).containsOnly(0);
       assertThat(to[1]).containsExactly(0, 0, 0, 1.5);
     }
   }
