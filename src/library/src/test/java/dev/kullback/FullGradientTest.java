@@ -376,8 +376,9 @@ class FullGradientTest {
   @MethodSource("dev.kullback.testing.Engines#backends")
   void beyondDouble(Backend backend) {
     double[] factors = {1e-200, 0, 0, 1, 1, 0, 0, 1};
-    FullGaussians p = FullGaussians.ofScaleTril(new double[] {0, 0, 1, 2}, factors, 2);
-    FullGaussians q = FullGaussians.ofScaleTril(new double[] {1, 2}, new double[] {1, 0, 0, 2}, 2);
+    FullGaussians p = FullGaussians.ofScaleTril(new double[] {0, 0, 1e150, 2}, factors, 2);
+    FullGaussians q =
+        FullGaussians.ofScaleTril(new double[] {1e150, 2}, new double[] {1, 0, 0, 2}, 2);
     double[][] to = new double[2][4];
     try (KlEngine engine = Engines.on(backend)) {
       KlGradient gradient = engine.gradient().q(to[0], to[1]);
