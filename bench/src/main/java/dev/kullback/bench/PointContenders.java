@@ -25,18 +25,38 @@ final class PointContenders {
     return Collections.unmodifiableMap(ALL);
   }
 
+  /** The batch whose means are points, and the Gaussians. */
+  private abstract static class Points implements Contender {
+    final Batch q;
+    final Batch p;
+    private final String name;
+    private final double tolerance;
+
+    Points(Shape shape, String name, double tolerance) {
+      q = Batch.ordinary(shape, Batch.Q_SEED);
+      p = Batch.ordinary(shape, Batch.P_SEED);
+      this.name = name;
+      this.tolerance = tolerance;
+    }
+
+    /** Returns the last call's matrix. */
+    abstract float[] result();
+
+    @Override
+    public void check() {
+      Agreement.logDensity(name, q, p, result(), tolerance);
+    }
+  }
+
   /** By the library, of batches that are kept, into the caller's array. */
-  private static final class Prepared implements Contender {
-    private final Batch q;
-    private final Batch p;
+  private static final class Prepared extends Points {
     private final DiagonalGaussians points;
     private final DiagonalGaussians gaussians;
     private final KlEngine engine = KlEngine.builder().build();
     private final float[] out;
 
     Prepared(Shape shape) {
-      q = Batch.ordinary(shape, Batch.Q_SEED);
-      p = Batch.ordinary(shape, Batch.P_SEED);
+      super(shape, "log-density", 1e-5);
       points = DiagonalGaussians.ofPoints(q.mean(), shape.dimension());
       gaussians = p.gaussians();
       out = new float[Math.multiplyExact(shape.size(), shape.size())];
@@ -48,8 +68,8 @@ final class PointContenders {
     }
 
     @Override
-    public void check() {
-      Agreement.logDensity("log-density", q, p, out, 1e-5);
+    float[] result() {
+      return out;
     }
 
     @Override
@@ -59,14 +79,11 @@ final class PointContenders {
   }
 
   /** By the loop that one writes, in float, with logarithms and divisions once a Gaussian. */
-  private static final class Plain implements Contender {
-    private final Batch q;
-    private final Batch p;
+  private static final class Plain extends Points {
     private final float[] out;
 
     Plain(Shape shape) {
-      q = Batch.ordinary(shape, Batch.Q_SEED);
-      p = Batch.ordinary(shape, Batch.P_SEED);
+      super(shape, "plain-log-density", 1e-4);
       out = new float[Math.multiplyExact(shape.size(), shape.size())];
     }
 
@@ -77,24 +94,21 @@ final class PointContenders {
     }
 
     @Override
-    public void check() {
-      Agreement.logDensity("plain-log-density", q, p, out, 1e-4);
+    float[] result() {
+      return out;
     }
   }
 
   /** By libtorch, from a tensor [B, B, D]. */
-  private static final class Broadcast implements Contender {
+  private static final class Broadcast extends Points {
     private final NDManager manager = Torch.load().newManager();
-    private final Batch q;
-    private final Batch p;
     private final NDArray points;
     private final NDArray mean;
     private final NDArray std;
     private NDArray result;
 
     Broadcast(Shape shape) {
-      q = Batch.ordinary(shape, Batch.Q_SEED);
-      p = Batch.ordinary(shape, Batch.P_SEED);
+      super(shape, "torch-log-density", 1e-4);
       points = Torch.tensor(manager, q.mean(), shape);
       mean = Torch.tensor(manager, p.mean(), shape);
       std = Torch.tensor(manager, p.std(), shape);
@@ -110,8 +124,8 @@ final class PointContenders {
     }
 
     @Override
-    public void check() {
-      Agreement.logDensity("torch-log-density", q, p, result.toFloatArray(), 1e-4);
+    float[] result() {
+      return result.toFloatArray();
     }
 
     @Override

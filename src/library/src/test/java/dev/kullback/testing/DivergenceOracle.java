@@ -2,7 +2,6 @@ package dev.kullback.testing;
 
 import dev.kullback.Divergence;
 import java.util.Arrays;
-import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /** Divergences of the exact parameters, in {@link BigFloat}, by their textbook formulas. */
@@ -21,13 +20,8 @@ public final class DivergenceOracle {
     return Known.answer(
         () -> Arrays.stream(exact(divergence, q, p)).mapToDouble(BigFloat::toDouble).toArray(),
         "diagonal, " + divergence.name(),
-        q.dimension(),
-        q.kind(),
-        q.mean(),
-        q.scale(),
-        p.kind(),
-        p.mean(),
-        p.scale());
+        q,
+        p);
   }
 
   /** Compares the divergences of the one Gaussian of q and the two of p, 0 where they differ by rounding. */
@@ -77,20 +71,7 @@ public final class DivergenceOracle {
 
   /** Row-major [N, M], of full covariances. */
   public static double[] pairwise(Divergence divergence, FullBatch q, FullBatch p) {
-    return ofFull(() -> ask(divergence, q, p), divergence.name(), q, p);
-  }
-
-  private static double[] ofFull(Supplier<double[]> oracle, String what, FullBatch q, FullBatch p) {
-    return Known.answer(
-        oracle,
-        "full, " + what,
-        q.dimension(),
-        q.kind(),
-        q.mean(),
-        q.matrix(),
-        p.kind(),
-        p.mean(),
-        p.matrix());
+    return Known.answer(() -> ask(divergence, q, p), "full, " + divergence.name(), q, p);
   }
 
   private static double[] ask(Divergence divergence, FullBatch q, FullBatch p) {
@@ -121,7 +102,7 @@ public final class DivergenceOracle {
 
   /** Greater condition number {@code ‖L‖‖L⁻¹‖} of each pair, row-major. */
   public static double[] conditions(FullBatch q, FullBatch p) {
-    return ofFull(
+    return Known.answer(
         () -> {
           FullOracle forward = new FullOracle(q, p);
           FullOracle backward = new FullOracle(p, q);
@@ -130,7 +111,7 @@ public final class DivergenceOracle {
                   Math.max(forward.condition(at % p.size()), backward.condition(at / p.size())))
               .toArray();
         },
-        "greater conditions",
+        "full, greater conditions",
         q,
         p);
   }

@@ -63,17 +63,7 @@ public final class FullCheck {
     return ASKED.computeIfAbsent(
         key,
         _ -> {
-          double[] found =
-              Known.answer(
-                  () -> ask(q, p),
-                  "full, with condition numbers",
-                  q.dimension(),
-                  q.kind(),
-                  q.mean(),
-                  q.matrix(),
-                  p.kind(),
-                  p.mean(),
-                  p.matrix());
+          double[] found = Known.answer(() -> ask(q, p), "full, with condition numbers", q, p);
           int entries = q.size() * p.size();
           return new Exact(
               Arrays.copyOf(found, entries), Arrays.copyOfRange(found, entries, found.length));

@@ -68,6 +68,24 @@ public final class Known {
     }
   }
 
+  static double[] answer(Supplier<double[]> oracle, String what, Batch q, Batch p) {
+    return answer(
+        oracle, what, q.dimension(), q.kind(), q.mean(), q.scale(), p.kind(), p.mean(), p.scale());
+  }
+
+  static double[] answer(Supplier<double[]> oracle, String what, FullBatch q, FullBatch p) {
+    return answer(
+        oracle,
+        what,
+        q.dimension(),
+        q.kind(),
+        q.mean(),
+        q.matrix(),
+        p.kind(),
+        p.mean(),
+        p.matrix());
+  }
+
   private static byte[] code(Class<?>... classes) {
     MessageDigest digest = digest();
     for (Class<?> c : classes) {

@@ -14,27 +14,23 @@ public final class Stats {
   private long count;
   private long infinite;
 
-  /** Adds a block, in variables that C2 keeps in registers, unlike fields: a matrix of 64 MB takes some 30 ms instead of 130. */
+  /** Adds a block, by way of an object that C2 keeps in registers, which with an int's loop halves a large block's time. */
   public void add(MemorySegment block, boolean isDouble) {
+    Stats local = new Stats();
+    local.set(this);
     int n = Math.toIntExact(block.byteSize() / (isDouble ? Double.BYTES : Float.BYTES));
-    double least = min;
-    double most = max;
-    double total = sum;
-    int finite = 0;
     for (int i = 0; i < n; i++) {
-      double value = Npy.value(block, i, isDouble);
-      least = Math.min(least, value);
-      most = Math.max(most, value);
-      if (!Double.isInfinite(value)) {
-        total += value;
-        finite++;
-      }
+      local.add(Npy.value(block, i, isDouble));
     }
-    min = least;
-    max = most;
-    sum = total;
-    count += n;
-    infinite += n - finite;
+    set(local);
+  }
+
+  private void set(Stats other) {
+    min = other.min;
+    max = other.max;
+    sum = other.sum;
+    count = other.count;
+    infinite = other.infinite;
   }
 
   public void add(double value) {

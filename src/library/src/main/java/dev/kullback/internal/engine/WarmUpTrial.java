@@ -122,9 +122,12 @@ final class WarmUpTrial {
   private final Random random = new Random(1);
   private final Engine ready = engine(Kl.FORWARD, _ -> true);
   private final Engine cold = engine(Kl.FORWARD, _ -> false);
+
+  /** Makes batches that show C2 the check by vectors. */
   private final MadeUpGaussians two =
       MadeUpGaussians.normal(TWO_CHUNKS, false).around(2, random, FAR);
-  private final RangeCheck check = new RangeKernel();
+
+  private final RangeCheck vectorCheck = new RangeKernel();
   private boolean isAbandoned;
 
   /** A trial for calls that compute a divergence of some dimension. */
@@ -423,7 +426,7 @@ final class WarmUpTrial {
   }
 
   private boolean matrices(int d, int slower, boolean wide, double[]... spreads) {
-    return matrices(ready, cold, new RangeKernel(), d, slower, wide, spreads);
+    return matrices(ready, cold, vectorCheck, d, slower, wide, spreads);
   }
 
   private boolean matrices(
@@ -457,7 +460,7 @@ final class WarmUpTrial {
   /** Tries the check of floats alone, on as many as a batch has checked at once: it is a small part of the time of a matrix. */
   private boolean checks() {
     float[] values = new float[4096];
-    return tryOut(() -> check(RangeCheck.PLAIN, values), () -> check(new RangeKernel(), values));
+    return tryOut(() -> check(RangeCheck.PLAIN, values), () -> check(vectorCheck, values));
   }
 
   private static void check(RangeCheck floats, float[] values) {
@@ -486,7 +489,7 @@ final class WarmUpTrial {
       VectorWidth.mix();
       // C2 is to know both checks of a batch before it compiles what makes one: where it knew the
       // plain one alone, batches took 10 times as long for 0.1 s once vectors had taken over
-      two.diagonal(Scale.STD, false, check);
+      two.diagonal(Scale.STD, false, vectorCheck);
       least = Math.min(least, time(plain));
       vector = Math.min(vector, time(vectors));
       if (++rounds >= LEAST_ROUNDS && vector <= slower * least) {

@@ -56,7 +56,6 @@ final class FloatGradientBlock {
   /** Adds the block's sums to those of all, as {@link GradientKernel#add} does. */
   void add(
       Term term,
-      boolean ofLogs,
       boolean vectors,
       DiagonalBatch q,
       FloatGradientForm formQ,
@@ -72,7 +71,8 @@ final class FloatGradientBlock {
     if (!list(rows, columns)) {
       return;
     }
-    if (ofLogs) {
+    boolean mayBeNear = formQ.nearZero.intersects(formP.nearZero);
+    if (mayBeNear) {
       addWeights(rows, columns);
     }
     int d = q.dimension();
@@ -81,7 +81,7 @@ final class FloatGradientBlock {
       int q0 = (h / W * q.size() + row0) * (FloatGradientForm.FIELDS * W);
       int p0 = (h / W * p.size() + column0) * (FloatGradientForm.FIELDS * W);
       sum(term, false, vectors, formQ.panels, q0, rows, formP.panels, p0, columns);
-      if (ofLogs
+      if (mayBeNear
           && formQ.nearZero.get(h / W)
           && formP.nearZero.get(h / W)
           && !(areTold(rowSums, ofRows, rows, Math.min(W, d - h))

@@ -5,7 +5,6 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.numerics.Fma;
-import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
@@ -74,15 +73,13 @@ public final class GradientKernel {
     int columns = column1 - column0;
     Term term = pair.term();
     boolean byStd = term.isByStd();
-    boolean ofLogs = q.kind() == Scale.LOG_VARIANCE && p.kind() == Scale.LOG_VARIANCE;
     boolean hasForms =
         Fma.IS_HARDWARE && DoubleGradientForm.isPossible(q) && DoubleGradientForm.isPossible(p);
     if (hasForms && !wide) {
       FloatGradientForm a = FloatGradientForm.of(q, byStd, false);
       FloatGradientForm b = FloatGradientForm.of(p, byStd, false);
       if (floats.take(weights, a, row0, rows, b, column0, columns)) {
-        floats.add(
-            term, ofLogs, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
+        floats.add(term, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
         return;
       }
     }
@@ -111,8 +108,7 @@ public final class GradientKernel {
       }
       doubles.take(weights, a, row0, rows, b, column0, columns);
     }
-    doubles.add(
-        term, ofLogs, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
+    doubles.add(term, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
   }
 
   /** Throws unless a cotangent is finite. */

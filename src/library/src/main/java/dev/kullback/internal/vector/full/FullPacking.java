@@ -63,30 +63,6 @@ final class FullPacking {
           (g, means, vectors, worker) -> packPoints(g, means),
           FullRows::bytes);
 
-  /**
-   * Memory for Gaussians in lanes, used again for the next. Each step with it is a method: as one loop, C2 compiled all of them together,
-   * plain ones and vectors, twice, which took 0.4 of the first 3.4 s of a process (Zen 4).
-   */
-  private static final class Scratch {
-    private final int lanes;
-    private final double[] l;
-    private final double[] w;
-    private final double[] m;
-    private final double[] sums;
-    private final double[] norms;
-    private final DoubleTranspose transpose = new DoubleTranspose(true);
-    private final Checkpoint checkpoint = new Checkpoint();
-
-    private Scratch(int d, boolean vectors, boolean forColumns) {
-      lanes = vectors ? V : 1;
-      l = new double[Cholesky.packedLength(d) * lanes];
-      w = new double[forColumns ? l.length : 0];
-      m = new double[forColumns ? d * lanes : 0];
-      sums = new double[d * lanes];
-      norms = new double[7 * lanes];
-    }
-  }
-
   private FullPacking() {}
 
   /** Roundings of a product: one for each entry of a chunk, and one for each chunk. */
@@ -132,55 +108,9 @@ final class FullPacking {
   }
 
   private static void packRows(FullBatch g, int from, int n, FullRows rows, boolean vectors) {
-    Scratch scratch = new Scratch(g.dimension(), vectors, false);
-    for (int first = from; first < n; first += scratch.lanes) {
-      int count = Math.min(scratch.lanes, n - first);
-      if (vectors) {
-        squareRows(g, first, count, rows, scratch);
-      } else {
-        plainSquareRows(g, first, rows, scratch);
-      }
-      boundRows(g, first, count, rows, scratch);
-    }
-  }
-
-  private static void squareRows(
-      FullBatch g, int first, int count, FullRows rows, Scratch scratch) {
-    int d = g.dimension();
-    int length = Cholesky.packedLength(d);
-    int at = first / MR * MR * length + first % MR;
-    int meanAt = first / MR * MR * d + first % MR;
-    lanes(g.scaleTril(), first, count, length, scratch.l, 0, V, scratch.transpose);
-    lanes(g.mean(), first, count, d, rows.mean(), meanAt, MR, scratch.transpose);
-    TriangleKernels.squareRows(
-        scratch.l, d, rows.covariance(), at, scratch.norms, scratch.checkpoint);
-    TriangleKernels.norms(scratch.l, d, scratch.sums, scratch.norms, V);
-  }
-
-  private static void plainSquareRows(FullBatch g, int row, FullRows rows, Scratch scratch) {
-    int d = g.dimension();
-    int length = Cholesky.packedLength(d);
-    int at = row / MR * MR * length + row % MR;
-    int meanAt = row / MR * MR * d + row % MR;
-    System.arraycopy(g.scaleTril(), row * length, scratch.l, 0, length);
-    for (int h = 0; h < d; h++) {
-      rows.mean()[meanAt + h * MR] = g.mean()[row * d + h];
-    }
-    ScalarTriangleKernels.squareRows(
-        scratch.l, d, rows.covariance(), at, scratch.norms, scratch.checkpoint);
-    ScalarTriangleKernels.norms(scratch.l, d, scratch.sums, scratch.norms, 1);
-  }
-
-  private static void boundRows(FullBatch g, int first, int count, FullRows rows, Scratch scratch) {
-    int d = g.dimension();
-    double[] norms = scratch.norms;
-    scratch.checkpoint.pass(scratch.lanes * Checkpoint.ofSolve(d));
-    for (int i = 0; i < count; i++) {
-      int row = first + i;
-      double spread = norms[2 * scratch.lanes + i];
-      rows.offset()[row] = g.isBeyond(row) ? Double.NaN : -g.logDet(row);
-      rows.noise()[row] = g.logDetBound(row) + 4 * UNIT * Math.abs(g.logDet(row));
-      rows.weight()[row] = 0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 3) * spread);
+    Packer packer = new Packer(g, vectors, false);
+    for (int first = from; first < n; first += packer.lanes) {
+      packer.row(first, Math.min(packer.lanes, n - first), rows);
     }
   }
 
@@ -206,88 +136,9 @@ final class FullPacking {
 
   private static void packColumns(
       FullBatch g, int from, int n, FullColumns columns, boolean vectors) {
-    Scratch scratch = new Scratch(g.dimension(), vectors, true);
-    for (int first = from; first < n; first += scratch.lanes) {
-      int count = Math.min(scratch.lanes, n - first);
-      if (vectors) {
-        invertColumns(g, first, count, columns, scratch);
-      } else {
-        plainInvertColumns(g, first, columns, scratch);
-      }
-      boundColumns(g, first, count, columns, scratch);
-    }
-  }
-
-  private static void invertColumns(
-      FullBatch g, int first, int count, FullColumns columns, Scratch scratch) {
-    int d = g.dimension();
-    int length = Cholesky.packedLength(d);
-    int at = first / NR * FullColumns.length(d) * NR + first % NR;
-    double[] values = columns.values();
-    double[] l = scratch.l;
-    double[] w = scratch.w;
-    double[] m = scratch.m;
-    double[] sums = scratch.sums;
-    double[] norms = scratch.norms;
-    lanes(g.scaleTril(), first, count, length, l, 0, V, scratch.transpose);
-    lanes(g.mean(), first, count, d, m, 0, V, scratch.transpose);
-    TriangleKernels.subtract(columns.centre(), d, m);
-    TriangleKernels.invert(l, d, w, scratch.checkpoint);
-    TriangleKernels.squareColumns(w, d, values, at, norms, scratch.checkpoint);
-    TriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, V);
-    TriangleKernels.norms(l, d, sums, norms, 3 * V);
-    TriangleKernels.norms(w, d, sums, norms, 5 * V);
-  }
-
-  private static void plainInvertColumns(
-      FullBatch g, int column, FullColumns columns, Scratch scratch) {
-    int d = g.dimension();
-    int length = Cholesky.packedLength(d);
-    int at = column / NR * FullColumns.length(d) * NR + column % NR;
-    double[] values = columns.values();
-    double[] l = scratch.l;
-    double[] w = scratch.w;
-    double[] m = scratch.m;
-    double[] sums = scratch.sums;
-    double[] norms = scratch.norms;
-    System.arraycopy(g.scaleTril(), column * length, l, 0, length);
-    System.arraycopy(g.mean(), column * d, m, 0, d);
-    ScalarTriangleKernels.subtract(columns.centre(), d, m);
-    ScalarTriangleKernels.invert(l, d, w, scratch.checkpoint);
-    ScalarTriangleKernels.squareColumns(w, d, values, at, norms, scratch.checkpoint);
-    ScalarTriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, 1);
-    ScalarTriangleKernels.norms(l, d, sums, norms, 3);
-    ScalarTriangleKernels.norms(w, d, sums, norms, 5);
-  }
-
-  private static void boundColumns(
-      FullBatch g, int first, int count, FullColumns columns, Scratch scratch) {
-    int d = g.dimension();
-    int lanes = scratch.lanes;
-    double[] norms = scratch.norms;
-    double units = roundings(d);
-    scratch.checkpoint.pass(lanes * Checkpoint.ofSolve(d));
-    for (int i = 0; i < count; i++) {
-      int j = first + i;
-      double precision = Math.sqrt(norms[i]);
-      double mahalanobis = norms[lanes + i];
-      double squaredMean = norms[2 * lanes + i];
-      double normL = norms[3 * lanes + i];
-      double spreadL = norms[4 * lanes + i];
-      double normW = norms[5 * lanes + i];
-      double spreadW = norms[6 * lanes + i];
-      double residual = UNIT * (d + 6) * Math.min(spreadL / normL * normW, spreadW / normW * normL);
-      columns.offset()[j] = g.isBeyond(j) ? Double.NaN : g.logDet(j) + 0.5 * (mahalanobis - d);
-      columns.noise()[j] =
-          g.logDetBound(j)
-              + 4 * UNIT * (Math.abs(g.logDet(j)) + d + mahalanobis)
-              + 0.5 * UNIT * squaredMean * ((units + 4) * precision + 5 * d * spreadW)
-              + residual * mahalanobis;
-      columns.weight()[j] = precision + 1.5 * d / units * spreadW;
-      columns.inverseError()[j] = residual;
-      // the condition number counts up to where it would show: the bounds are those of the worst
-      // case, and errors found are below 1e-13
-      columns.tolerance()[j] = PairKl.DOUBLE_TOLERANCE * Math.clamp(normL * normW, 1, 100);
+    Packer packer = new Packer(g, vectors, true);
+    for (int first = from; first < n; first += packer.lanes) {
+      packer.column(first, Math.min(packer.lanes, n - first), columns);
     }
   }
 
@@ -345,6 +196,138 @@ final class FullPacking {
         squares += m * m;
       }
       weights[i - row0] = q.weight()[i] + weight * squares;
+    }
+  }
+
+  /**
+   * Packs Gaussians in lanes, and keeps its memory for the next. Each step is a method: as one loop, C2 compiled all of them together, plain ones
+   * and vectors, and twice, which took it 0.4 s in the first seconds of a process (Zen 4).
+   */
+  private static final class Packer {
+    private final FullBatch g;
+    private final int d;
+    private final int length;
+    private final boolean vectors;
+    private final int lanes;
+    private final double[] l;
+    private final double[] w;
+    private final double[] m;
+    private final double[] sums;
+    private final double[] norms;
+    private final DoubleTranspose transpose = new DoubleTranspose(true);
+    private final Checkpoint checkpoint = new Checkpoint();
+
+    private Packer(FullBatch g, boolean vectors, boolean hasColumns) {
+      this.g = g;
+      this.vectors = vectors;
+      d = g.dimension();
+      length = Cholesky.packedLength(d);
+      lanes = vectors ? V : 1;
+      l = new double[length * lanes];
+      w = new double[hasColumns ? length * lanes : 0];
+      m = new double[hasColumns ? d * lanes : 0];
+      sums = new double[d * lanes];
+      norms = new double[7 * lanes];
+    }
+
+    private void row(int first, int count, FullRows rows) {
+      checkpoint.pass(lanes * Checkpoint.ofSolve(d));
+      int at = first / MR * MR * length + first % MR;
+      int meanAt = first / MR * MR * d + first % MR;
+      if (vectors) {
+        square(first, count, rows, at, meanAt);
+      } else {
+        plainSquare(first, rows, at, meanAt);
+      }
+      bound(first, count, rows);
+    }
+
+    private void square(int first, int count, FullRows rows, int at, int meanAt) {
+      lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
+      lanes(g.mean(), first, count, d, rows.mean(), meanAt, MR, transpose);
+      TriangleKernels.squareRows(l, d, rows.covariance(), at, norms, checkpoint);
+      TriangleKernels.norms(l, d, sums, norms, V);
+    }
+
+    private void plainSquare(int row, FullRows rows, int at, int meanAt) {
+      System.arraycopy(g.scaleTril(), row * length, l, 0, length);
+      for (int h = 0; h < d; h++) {
+        rows.mean()[meanAt + h * MR] = g.mean()[row * d + h];
+      }
+      ScalarTriangleKernels.squareRows(l, d, rows.covariance(), at, norms, checkpoint);
+      ScalarTriangleKernels.norms(l, d, sums, norms, 1);
+    }
+
+    private void bound(int first, int count, FullRows rows) {
+      for (int i = 0; i < count; i++) {
+        int row = first + i;
+        rows.offset()[row] = g.isBeyond(row) ? Double.NaN : -g.logDet(row);
+        rows.noise()[row] = g.logDetBound(row) + 4 * UNIT * Math.abs(g.logDet(row));
+        rows.weight()[row] =
+            0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 3) * norms[2 * lanes + i]);
+      }
+    }
+
+    private void column(int first, int count, FullColumns columns) {
+      checkpoint.pass(lanes * Checkpoint.ofSolve(d));
+      int at = first / NR * FullColumns.length(d) * NR + first % NR;
+      if (vectors) {
+        invert(first, count, columns, at);
+      } else {
+        plainInvert(first, columns, at);
+      }
+      bound(first, count, columns);
+    }
+
+    private void invert(int first, int count, FullColumns columns, int at) {
+      double[] values = columns.values();
+      lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
+      lanes(g.mean(), first, count, d, m, 0, V, transpose);
+      TriangleKernels.subtract(columns.centre(), d, m);
+      TriangleKernels.invert(l, d, w, checkpoint);
+      TriangleKernels.squareColumns(w, d, values, at, norms, checkpoint);
+      TriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, V);
+      TriangleKernels.norms(l, d, sums, norms, 3 * V);
+      TriangleKernels.norms(w, d, sums, norms, 5 * V);
+    }
+
+    private void plainInvert(int column, FullColumns columns, int at) {
+      double[] values = columns.values();
+      System.arraycopy(g.scaleTril(), column * length, l, 0, length);
+      System.arraycopy(g.mean(), column * d, m, 0, d);
+      ScalarTriangleKernels.subtract(columns.centre(), d, m);
+      ScalarTriangleKernels.invert(l, d, w, checkpoint);
+      ScalarTriangleKernels.squareColumns(w, d, values, at, norms, checkpoint);
+      ScalarTriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, 1);
+      ScalarTriangleKernels.norms(l, d, sums, norms, 3);
+      ScalarTriangleKernels.norms(w, d, sums, norms, 5);
+    }
+
+    private void bound(int first, int count, FullColumns columns) {
+      double units = roundings(d);
+      for (int i = 0; i < count; i++) {
+        int j = first + i;
+        double precision = Math.sqrt(norms[i]);
+        double mahalanobis = norms[lanes + i];
+        double squaredMean = norms[2 * lanes + i];
+        double normL = norms[3 * lanes + i];
+        double spreadL = norms[4 * lanes + i];
+        double normW = norms[5 * lanes + i];
+        double spreadW = norms[6 * lanes + i];
+        double residual =
+            UNIT * (d + 6) * Math.min(spreadL / normL * normW, spreadW / normW * normL);
+        columns.offset()[j] = g.isBeyond(j) ? Double.NaN : g.logDet(j) + 0.5 * (mahalanobis - d);
+        columns.noise()[j] =
+            g.logDetBound(j)
+                + 4 * UNIT * (Math.abs(g.logDet(j)) + d + mahalanobis)
+                + 0.5 * UNIT * squaredMean * ((units + 4) * precision + 5 * d * spreadW)
+                + residual * mahalanobis;
+        columns.weight()[j] = precision + 1.5 * d / units * spreadW;
+        columns.inverseError()[j] = residual;
+        // the condition number counts up to where it would show: the bounds are those of the worst
+        // case, and errors found are below 1e-13
+        columns.tolerance()[j] = PairKl.DOUBLE_TOLERANCE * Math.clamp(normL * normW, 1, 100);
+      }
     }
   }
 }
