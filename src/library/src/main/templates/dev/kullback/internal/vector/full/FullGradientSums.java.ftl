@@ -76,7 +76,7 @@ final class ${class} {
       double[] l, double[] inverse, double[] w, int d, int r, int row, double[] x) {
     ${vector} a = ${mul(load("w", "0"), load("x", "r * V"))};
     for (int k = r + 1, at = row + (r + 1 + r) * V; k < d; at += ++k * V) {
-      a = ${sub("a", mul(load("l", "at"), load("x", "k * V")))};
+      a = ${add(mul(neg(load("l", "at")), load("x", "k * V")), "a")};
     }
     ${store(mul("a", load("inverse", "r * V")), "x", "r * V")};
   }
@@ -95,7 +95,7 @@ final class ${class} {
     for (int k = 0; k <= c * V; k += V) {
       x = ${load("e", "row + k")};
 <#list 0..<n as i>
-      a${i} = ${add("a${i}", mul("x", load("e", "r${i} + k")))};
+      a${i} = ${add(mul("x", load("e", "r${i} + k")), "a${i}")};
 </#list>
     }
 <#list 1..<n as t>
@@ -121,9 +121,9 @@ final class ${class} {
     ${vector} a${i} = ${mul("x", load("triangle", "to + ${i} * V"))};
 </#list>
     for (int k = r + 1, at = row + (r + 1) * V; k < d; at += ++k * V) {
-      x = ${load("l", "at + r * V")};
+      x = ${neg(load("l", "at + r * V"))};
 <#list 0..<n as i>
-      a${i} = ${sub("a${i}", mul("x", load("triangle", "at + (c + ${i}) * V")))};
+      a${i} = ${add(mul("x", load("triangle", "at + (c + ${i}) * V")), "a${i}")};
 </#list>
     }
     x = ${load("inverse", "r * V")};

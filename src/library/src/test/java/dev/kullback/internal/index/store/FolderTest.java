@@ -1146,6 +1146,7 @@ class FolderTest {
 
   @Test
   @Tag("long")
+  @Timeout(value = 600, threadMode = Timeout.ThreadMode.SEPARATE_THREAD) // 50 s on a quiet machine
   void anyTwoFaultsInARow() throws IOException {
     twoFaults(1);
   }
