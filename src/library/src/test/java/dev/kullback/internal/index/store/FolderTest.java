@@ -45,7 +45,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Files of an index: what is read back, what is refused, and what is left where a process ends in the middle. */
-@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 600, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class FolderTest {
   private static final long[] MANY = LongStream.range(0, 3000).map(id -> 3 * id).toArray();
 
@@ -1146,7 +1146,6 @@ class FolderTest {
 
   @Test
   @Tag("long")
-  @Timeout(value = 600, threadMode = Timeout.ThreadMode.SEPARATE_THREAD) // 50 s on a quiet machine
   void anyTwoFaultsInARow() throws IOException {
     twoFaults(1);
   }
