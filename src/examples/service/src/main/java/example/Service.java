@@ -23,13 +23,13 @@ import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.time.DateTimeException;
 import java.time.Duration;
+import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -126,21 +126,25 @@ public final class Service {
     System.out.println("on " + server.getAddress() + ", " + index);
   }
 
-  /** First the searches, then what is around them, by some requests to itself. */
+  /** First the searches, then what is around them, by some requests to itself: different ones, as C2 leaves out what none has needed. */
   private void warmUp() throws IOException, InterruptedException {
     long begin = System.nanoTime();
     boolean isVector = index.warmUp();
     int d = index.dimension();
     var body = ByteBuffer.allocate(2 * d * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
-    IntStream.range(0, d).forEach(i -> body.putFloat((d + i) * Float.BYTES, 1));
+    var random = new Random(1);
     var address = server.getAddress();
     var nearest =
         URI.create("http://" + address.getHostString() + ":" + address.getPort() + "/nearest?k=10");
     try (var client = HttpClient.newHttpClient()) {
-      var request =
-          HttpRequest.newBuilder(nearest).POST(BodyPublishers.ofByteArray(body.array())).build();
       long end = System.nanoTime() + 10_000_000_000L;
       for (int i = 0; i < 3000 && System.nanoTime() < end; i++) {
+        for (int k = 0; k < d; k++) {
+          body.putFloat(k * Float.BYTES, (float) random.nextGaussian());
+          body.putFloat((d + k) * Float.BYTES, (float) Math.exp(0.3 * random.nextGaussian()));
+        }
+        var request =
+            HttpRequest.newBuilder(nearest).POST(BodyPublishers.ofByteArray(body.array())).build();
         client.send(request, BodyHandlers.ofString());
       }
     }
