@@ -15,7 +15,10 @@ import jdk.incubator.vector.VectorSpecies;
 
 /** Runs every operation from the interpreter until C2 has compiled it; {@link HotTest} starts it in virtual machines of its own. */
 public final class HotProbe {
-  /** Calls with each kind of batches on each of six small shapes, in two rounds: 30,000 and more of most operations. */
+  /**
+   * Calls with each kind of batches on each of some small shapes: 10,600 and more of each operation. Those whose bytes are counted go on
+   * until C2 has compiled what they run, and are compared all the while.
+   */
   private static final int CALLS = 220;
 
   /** Windows of ten calls: C2 compiles a method that a call runs once after 5,000. */
