@@ -211,7 +211,7 @@ class IndexFullTest {
                 Query.nearest(9).timeout(Duration.ofDays(1)),
                 Query.within(radius).reverse())) {
           IndexNeighbors found = index.search(many, query);
-          for (int i = 0; i < 70; i++) {
+          for (int i = 0; i < 70; i += 3) {
             assertThat(row(found, i)).isEqualTo(row(index.search(many.slice(i, i + 1), query), 0));
           }
         }
