@@ -33,6 +33,7 @@ class BackgroundWarmUpTest {
             "same");
   }
 
+  @Tag("long") // readiness() tells the same of another engine
   @Test
   void warmUpWaitsForIt() throws Exception {
     assertThat(run("true", 1))

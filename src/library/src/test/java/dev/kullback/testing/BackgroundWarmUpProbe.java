@@ -40,7 +40,6 @@ public final class BackgroundWarmUpProbe {
       matrix = engine.pairwise(q, p);
       engine.logSumExp(q, p);
       engine.warmUp(1, 1, p.dimension());
-      engine.warmUp(q, p);
       say("engine without");
       index.add(LongStream.range(0, p.size()).toArray(), p);
       index.nearest(q, 3);

@@ -5,6 +5,7 @@ import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.KlIndex;
 import dev.kullback.Verification;
+import dev.kullback.internal.verify.AllocatedBytes;
 import java.time.Duration;
 import java.util.Random;
 import java.util.stream.LongStream;
@@ -47,12 +48,16 @@ public final class Probe {
   /**
    * Prints what each backend says and what it returns.
    *
-   * @param arguments the backends to use, in order, or VERIFY
+   * @param arguments the backends to use, in order, or VERIFY or BYTES
    */
   public static void main(String[] arguments) {
     for (String argument : arguments) {
       if (argument.equals("VERIFY")) {
         verify();
+        continue;
+      }
+      if (argument.equals("BYTES")) {
+        System.out.println("BYTES of this thread: " + AllocatedBytes.ofThread());
         continue;
       }
       Backend backend = Backend.valueOf(argument);

@@ -10,6 +10,7 @@ import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
+import dev.kullback.testing.Share;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -31,9 +32,24 @@ class WarmUpTrialTest {
     assertThat(BackgroundWarmUp.isAbandoned()).isFalse();
   }
 
+  /** Takes C2 a second or two each. */
   @ParameterizedTest
   @EnumSource
   void ends(KernelGroup group) {
+    ends(group, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @EnumSource
+  void othersEnd(KernelGroup group) {
+    ends(group, Share.OTHERS);
+  }
+
+  private static void ends(KernelGroup group, Share share) {
+    if (!share.has(group.ordinal())) {
+      return;
+    }
     Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
     Formula formula =
         switch (group) {
