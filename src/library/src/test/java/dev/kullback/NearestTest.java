@@ -7,7 +7,6 @@ import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;
-import dev.kullback.testing.Check;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.FullOracle;
@@ -433,38 +432,6 @@ class NearestTest {
       assertThat(engine.within(q, p, 1e9).indices()).containsOnly(0).hasSize(70);
       assertThat(engine.nearest(zero, q, 2).indices()).isEqualTo(new int[] {0, 1, 0, 1});
       assertThat(engine.within(zero, q, 0).count(1)).isEqualTo(70);
-    }
-  }
-
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void sameBitsForEveryThreadCount(Backend backend) {
-    for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_AND_FAR, Regime.DUPLICATES}) {
-      Regime.Case drawn = regime.draw(false, 300, 4400, 3);
-      DiagonalGaussians q = drawn.q().gaussians();
-      DiagonalGaussians p = drawn.p().gaussians();
-      Neighbors nearest;
-      Neighbors within;
-      double radius;
-      try (KlEngine engine = Engines.on(backend)) {
-        nearest = engine.nearest(q, p, 12);
-        radius = nearest.value(5, 7);
-        within = engine.within(q, p, radius);
-      }
-      for (int threads : new int[] {2, 5}) {
-        try (KlEngine engine = Engines.on(backend, threads)) {
-          same(nearest, engine.nearest(q, p, 12));
-          same(within, engine.within(q, p, radius));
-        }
-      }
-    }
-  }
-
-  private static void same(Neighbors expected, Neighbors actual) {
-    assertThat(actual.indices()).isEqualTo(expected.indices());
-    Check.sameBits("values", 1, expected.values(), actual.values());
-    for (int i = 0; i <= expected.size(); i++) {
-      assertThat(actual.start(i)).isEqualTo(expected.start(i));
     }
   }
 

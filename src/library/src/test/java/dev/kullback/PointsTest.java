@@ -506,42 +506,6 @@ class PointsTest {
     }
   }
 
-  /** Bits are those of one thread, of prepared batches and of the cold kernels. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void bitsDependOnNoThread(Backend backend) {
-    int n = 20;
-    int m = 2100;
-    int d = 33;
-    Batch p = Batch.ofStd(Kind.VARIANCE, false, means(m, d, 1), stds(m, d, 2), d);
-    float[] x = Batch.narrowed(means(n, d, 3));
-    Arrays.fill(x, 0, d, 1e25f); // whose tiles no vector stores at once
-    double[] weights = new double[m];
-    Arrays.fill(weights, 1.0 / m);
-    float[][] first = new float[3][];
-    double[] likelihood = null;
-    for (int threads : Engines.threadCounts(backend)) {
-      try (KlEngine engine = Engines.on(backend, threads)) {
-        Gaussians points = DiagonalGaussians.ofPoints(x, d);
-        Mixtures mixture = Mixtures.of(p.gaussians(), weights);
-        for (int round = 0; round < 2; round++) {
-          float[][] found = {
-            engine.logDensity(points, mixture.components()),
-            engine.mahalanobis(points, mixture.components()),
-            engine.responsibilities(points, mixture)
-          };
-          double[] log = engine.logLikelihood(points, mixture);
-          first = first[0] == null ? found : first;
-          likelihood = likelihood == null ? log : likelihood;
-          for (int k = 0; k < 3; k++) {
-            Check.sameBits("%s, %d threads".formatted(backend, threads), m, first[k], found[k]);
-          }
-          Check.sameBits("%s, %d threads".formatted(backend, threads), 1, likelihood, log);
-        }
-      }
-    }
-  }
-
   @Test
   void warmCallsAllocateNothing() {
     int d = 16;
