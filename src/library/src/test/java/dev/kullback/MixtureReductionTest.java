@@ -702,6 +702,39 @@ class MixtureReductionTest {
     }
   }
 
+  /** Each merger of one is the lowest pair that costs nothing, copies of the first component among them, as long as any is left. */
+  @Test
+  void weightlessComponentsMergeWithTheFirstInTheirOrder() {
+    double[] means = {3, 5, 3, 7, 3, 9, 11};
+    double[] ones = {1, 1, 1, 1, 1, 1, 1};
+    double[] first = {0.25, 0, 0.25, 1e-300, 0.25, 0, 0.25};
+    double[] second = {0, 0, 0.5, 0.125, 0.25, 0, 0.125};
+    for (boolean isFull : new boolean[] {false, true}) {
+      MixtureReduction reduced = new Mix(first, means, ones, isFull).reduce(3, INFINITY);
+      assertThat(reduced.assignments()).containsExactly(0, 0, 0, 1, 0, 0, 2);
+      assertThat(reduced.costs()).containsExactly(0, 0, 0, 0);
+      assertThat(reduced.mixtures().weights()).containsExactly(0.75, 1e-300, 0.25);
+      reduced = new Mix(second, means, ones, isFull).reduce(4, INFINITY);
+      assertThat(reduced.assignments()).containsExactly(0, 0, 0, 1, 0, 2, 3);
+      assertThat(reduced.costs()).containsExactly(0, 0, 0);
+      assertThat(means(reduced)).containsExactly(3, 7, 9, 11);
+    }
+  }
+
+  /** With more dimensions than determinants are unrolled for, and with fewer. */
+  @ParameterizedTest
+  @ValueSource(ints = {7, 8, 9})
+  void lightComponentsMergeInTheGreedyOrder(int d) {
+    Mix mix = random(40, d, true, 1, new Random(d));
+    for (int i = 0; i < 40; i++) {
+      mix.weights[i] *= i % 3 == 0 ? 0 : Math.pow(0.5, i);
+    }
+    MixtureReduction reduced = mix.reduce(3, INFINITY);
+    Mix left = greedy(mix, reduced.costs());
+    assertThat(reduced.mixtures().weights()).containsExactly(left.weights, within(1e-14));
+    assertThat(means(reduced)).containsExactly(left.means, within(1e-11));
+  }
+
   /** The sum of the costs bounds the divergence from the reduced mixture, here integrated by the trapezoidal rule. */
   @Test
   void totalCostBoundsTheDivergence() {

@@ -279,6 +279,11 @@ abstract class Components {
     return isFull() ? Checkpoint.ofSolve(dimension) : Checkpoint.ofPlain(dimension);
   }
 
+  /** Whether it costs nothing to merge a component of weight 0. */
+  final boolean areWeightlessFree() {
+    return rule == Rule.RUNNALLS || rule == Rule.SALMOND;
+  }
+
   /** Returns the component that an original one is part of, or {@link #NONE} if it was dropped. */
   final int owner(int original) {
     return owner[original];

@@ -2,11 +2,12 @@ package dev.kullback.internal.mixture;
 
 /**
  * Determinants of covariances of few dimensions, as components have them when merged: unrolled, and in loops of nothing else, so that the
- * processor begins a pair before it has ended the last. At D = 4 it takes 16 ns a pair, where loops over dimensions take 150 (Zen 4).
+ * processor begins a pair before it has ended the last. At D = 4 it takes 16 ns a pair, where loops over dimensions take 150; 300
+ * components to 20 take 11.5 instead of 22 ms at D = 7, and 14 instead of 29 at D = 8 (Zen 4).
  */
 final class MergedPivots {
   /** The most dimensions that it is for. */
-  static final int MOST = 6;
+  static final int MOST = 8;
 
   private MergedPivots() {}
 
@@ -17,13 +18,13 @@ final class MergedPivots {
   static void set(
       int dimension, double[] weight, double[] mean, double[] covariance, double[] x, int i, int[] others, int n, double[] product, double[] sum) {
     switch (dimension) {
-<#list 1..6 as n>
+<#list 1..8 as n>
       case ${n} -> set${n}(weight, mean, covariance, x, i, others, n, product, sum);
 </#list>
       default -> throw new AssertionError(dimension);
     }
   }
-<#list 1..6 as n>
+<#list 1..8 as n>
 <#assign length = n * (n + 1) / 2>
 
   private static void set${n}(
