@@ -249,9 +249,7 @@ class GradientTest {
             Random random = new Random(side);
             double[] scale = random.doubles(3 * n, -3, 3).toArray();
             for (int i = 0; i < n; i++) {
-              int k = random.nextInt(4); // roundings apart
-              double tiny =
-                  isDouble ? 0x1.5555555555555p-30 + k * 0x1p-82 : 0x1.5554p-13 + k * 0x1p-36;
+              double tiny = nearZero(isDouble, random);
               scale[3 * i] = tiny;
               scale[3 * i + 1] = i == 0 ? tiny : scale[3 * i + 1];
             }
@@ -262,6 +260,38 @@ class GradientTest {
           out.of(engine).pairwise(drawn[0].gaussians(), drawn[1].gaussians(), g);
           String what = "%s, near 0, %s".formatted(divergence.name(), isDouble);
           check(what, divergence, drawn[0], drawn[1], g, out);
+        }
+      }
+    }
+  }
+
+  /** One of four log-variances, roundings apart, which the parts of variances do not tell apart. */
+  private static double nearZero(boolean isDouble, Random random) {
+    int k = random.nextInt(4);
+    return isDouble ? 0x1.5555555555555p-30 + k * 0x1p-82 : 0x1.5554p-13 + k * 0x1p-36;
+  }
+
+  /** One Gaussian far from 0, of p or of q, so that all sums of the other batch are large, but only one of its own is. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void logVariancesNearZeroOfOneBatch(Backend backend) {
+    int n = 6;
+    for (Divergence divergence : DIVERGENCES) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).backend(backend).build()) {
+        for (int k = 0; k < 4; k++) {
+          boolean isDouble = k % 2 == 1;
+          Random random = new Random(k);
+          Batch[] drawn = new Batch[2];
+          for (int side = 0; side < 2; side++) {
+            double[] scale = new double[n];
+            Arrays.setAll(scale, _ -> nearZero(isDouble, random));
+            scale[n - 1] = side == k / 2 ? 2 : scale[n - 1];
+            drawn[side] = new Batch(Batch.Kind.LOG_VARIANCE, isDouble, new double[n], scale, 1);
+          }
+          double[] g = random.doubles(n * n, 0.5, 1).toArray();
+          Arrays4 out = Arrays4.of(drawn[0], drawn[1]);
+          out.of(engine).pairwise(drawn[0].gaussians(), drawn[1].gaussians(), g);
+          check(divergence.name() + ", far " + k, divergence, drawn[0], drawn[1], g, out);
         }
       }
     }

@@ -112,8 +112,7 @@ final class GradientRunner {
     if (call.isSoftmax()) {
       row = lead.kernels.choose(q, p);
       operands = lead.kernels.pack(row, q, p);
-      band = Math.max(MOST_WEIGHTS / m, 1);
-      band = Math.min(Math.max(band - band % WEIGHT_ROWS, BlockKernel.ROW_PANEL), n);
+      band = band(n, m);
       if (weights.length < band * m) {
         weights = new double[band * m];
       }
@@ -133,6 +132,13 @@ final class GradientRunner {
     }
     int step = step(q);
     lead.share(Math.ceilDiv(Math.max(n, m), step), finish);
+  }
+
+  /** Returns how many rows of {@code m} weights are made at once, of {@code n}: an array holds them. */
+  static int band(int n, int m) {
+    int most = MOST_WEIGHTS / m;
+    int least = Math.min(BlockKernel.ROW_PANEL, Batch.MOST_ELEMENTS / m);
+    return Math.min(Math.max(most - most % WEIGHT_ROWS, least), n);
   }
 
   private int bands() {
