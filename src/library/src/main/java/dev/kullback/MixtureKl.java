@@ -4,6 +4,7 @@ import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.mixture.MixtureDivergences;
 import java.util.Objects;
 import java.util.SplittableRandom;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The divergences {@code KL(q_m ‖ p_n)}, in nats, of N mixtures {@code q_m = Σ_a π_a q_a} from M mixtures {@code p_n = Σ_b ω_b p_b}. They
@@ -22,9 +23,9 @@ import java.util.SplittableRandom;
  * mixture models", ICASSP 2007, IV-317–320, and exact where both mixtures have one component, but for the product of Gaussians.
  *
  * <p>The divergences of components come from an engine; their relative errors, at most 1e-5 for batches of float and 1e-12 for those of
- * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double on
- * the calling thread. Memory is a double for each pair of a component of q and one of p, and for each two of one q_m. A {@code MixtureKl}
- * is immutable and safe for use by any number of threads.
+ * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double. The engine's threads share the rows, and bits do not depend on them; a
+ * method without an engine is the calling thread's. Memory is, for each thread, a double for each pair of a component of one q_m, or of some that have up to
+ * 65,536 pairs, and one of p, and three numbers for each two of one q_m. A {@code MixtureKl} is immutable and safe for use by any number of threads.
  *
  * @since 0.1.0
  */
@@ -109,7 +110,17 @@ public final class MixtureKl {
    * @return a new array {@code [N, M]}
    */
   public double[] productOfGaussians() {
-    return divergences.productOfGaussians();
+    return divergences.productOfGaussians(null);
+  }
+
+  /**
+   * Computes {@link #productOfGaussians()} by the threads of an engine.
+   *
+   * @param engine an engine of any divergence, whose threads share the rows
+   * @return a new array {@code [N, M]}, the same to the bit
+   */
+  public double[] productOfGaussians(KlEngine engine) {
+    return divergences.productOfGaussians(engine.engine);
   }
 
   /**
@@ -163,12 +174,29 @@ public final class MixtureKl {
    *     element of a factor's diagonal, outside [2⁻¹⁰⁰⁰, 2¹⁰⁰⁰]
    */
   public MonteCarloEstimates monteCarlo(int samples, long seed) {
+    return monteCarlo(null, samples, seed);
+  }
+
+  /**
+   * Estimates the divergences as {@link #monteCarlo(int, long)} does, by the threads of an engine.
+   *
+   * @param samples S, at least 2
+   * @param seed the seed of the generator
+   * @param engine an engine of any divergence, whose threads share the rows
+   * @return the same estimates, to the bit
+   * @throws IllegalArgumentException as {@link #monteCarlo(int, long)} does
+   */
+  public MonteCarloEstimates monteCarlo(int samples, long seed, KlEngine engine) {
+    return monteCarlo(engine.engine, samples, seed);
+  }
+
+  private MonteCarloEstimates monteCarlo(@Nullable Engine engine, int samples, long seed) {
     if (samples < 2) {
       throw new IllegalArgumentException("samples must be at least 2, is " + samples);
     }
     double[] estimates = new double[rows * columns];
     double[] errors = new double[estimates.length];
-    divergences.monteCarlo(samples, seed, estimates, errors);
+    divergences.monteCarlo(engine, samples, seed, estimates, errors);
     return new MonteCarloEstimates(samples, estimates, errors);
   }
 

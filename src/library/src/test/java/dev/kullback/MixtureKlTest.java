@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.within;
 import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
@@ -666,6 +667,48 @@ class MixtureKlTest {
     }
     assertThat(first).hasToString("MonteCarloEstimates[2 pairs, 50 samples]");
     assertThat(kl).hasToString("MixtureKl[1 x 2]");
+  }
+
+  /** Mixtures of one to some hundred components, of several blocks of rows, of which one has a single mixture that is longer than a block. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void threadsDoNotMatter(boolean isFull) {
+    int[] sizes = {200, 1, 1, 3, 40, 40, 40, 1, 2, 30};
+    int[] offsets = new int[sizes.length + 1];
+    for (int m = 0; m < sizes.length; m++) {
+      offsets[m + 1] = offsets[m] + sizes[m];
+    }
+    int n = offsets[sizes.length];
+    Random random = new Random(5);
+    Mixtures all = isFull ? full(n, 2, random) : diagonal(n, 2, 1, random);
+    double[] weights = new double[n];
+    for (int m = 0; m < sizes.length; m++) {
+      Arrays.fill(weights, offsets[m], offsets[m + 1], 1.0 / sizes[m]);
+    }
+    Mixtures mixtures = Mixtures.of(all.components(), weights, offsets);
+    MixtureKl kl = MixtureKl.of(mixtures, mixtures);
+    List<double[]> expected = new ArrayList<>();
+    for (int threads : new int[] {1, 3}) {
+      try (KlEngine engine = KlEngine.builder().threads(threads).build()) {
+        MonteCarloEstimates sampled = kl.monteCarlo(10, 1, engine);
+        List<double[]> got =
+            List.of(
+                kl.variational(engine),
+                kl.lowerBound(engine),
+                kl.upperBound(engine),
+                kl.matchedPairs(engine),
+                kl.productOfGaussians(engine),
+                mixtures.transport(mixtures, engine),
+                IntStream.range(0, 100).mapToDouble(sampled::estimate).toArray(),
+                IntStream.range(0, 100).mapToDouble(sampled::standardError).toArray());
+        expected.addAll(expected.isEmpty() ? got : List.of());
+        for (int k = 0; k < got.size(); k++) {
+          assertThat(got.get(k)).as("method %d", k).containsExactly(expected.get(k));
+        }
+      }
+    }
+    assertThat(kl.productOfGaussians()).containsExactly(expected.get(4));
+    assertThat(kl.monteCarlo(10, 1).estimate(7)).isEqualTo(expected.get(6)[7]);
   }
 
   @Test

@@ -219,13 +219,13 @@ final class MixtureDivergence extends PairCommand {
     report.start();
     MixtureKl kl = MixtureKl.of(f, g);
     MonteCarloEstimates sampled =
-        method == Method.MONTE_CARLO ? kl.monteCarlo(samples, seed) : null;
+        method == Method.MONTE_CARLO ? kl.monteCarlo(samples, seed, engine) : null;
     double[] values =
         switch (method) {
           case VARIATIONAL -> kl.variational(engine);
           case LOWER_BOUND -> kl.lowerBound(engine);
           case UPPER_BOUND -> kl.upperBound(engine);
-          case PRODUCT -> kl.productOfGaussians();
+          case PRODUCT -> kl.productOfGaussians(engine);
           case MATCHED -> kl.matchedPairs(engine);
           case MONTE_CARLO -> new double[f.size() * g.size()];
         };

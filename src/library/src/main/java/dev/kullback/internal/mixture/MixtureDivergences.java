@@ -4,10 +4,13 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Crew;
+import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.SplittableRandom;
 import java.util.function.IntToDoubleFunction;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Bounds and approximations of the divergences of mixtures, and estimates by sampling: row-major matrices of q's mixtures and p's. What the
@@ -15,6 +18,9 @@ import java.util.stream.IntStream;
  * transport.
  */
 public final class MixtureDivergences {
+  /** Divergences of components in a block of rows, unless one row alone has more. */
+  private static final int BLOCK = 1 << 16;
+
   private final MixtureBatch q;
   private final MixtureBatch p;
   private final double[] pi;
@@ -36,52 +42,87 @@ public final class MixtureDivergences {
   }
 
   public double[] lowerBound(Engine engine) {
-    double[] within = within(engine);
-    Overlap own = Overlap.of(q.components, q.components);
-    Overlap other = Overlap.of(q.components, p.components);
-    int[] rows = pairs(true);
-    int width = omega.length;
-    double[] entropies =
-        new double[pi.length]; // of ∫ q_a² = exp(½ D (1 − ln 2) − H), also where det Σ overflows
-    Arrays.setAll(
-        entropies, a -> 0.5 * q.components.dimension() * (1 - Math.log(2)) - own.log(a, a));
-    double[] out =
-        quotients(k -> -within[k] - entropies[rows[k]], k -> other.log(k / width, k % width));
+    check(engine, q);
+    double[] out = new double[q.size() * p.size()];
+    share(
+        engine,
+        (first, last) -> {
+          int[] rows = pairs(first, last, true);
+          double[] within = within(engine, first, last, rows);
+          Overlap own = Overlap.of(q.components, q.components);
+          int from = q.offsets[first];
+          double[] entropies = new double[q.offsets[last] - from];
+          double half = 0.5 * q.components.dimension() * (1 - Math.log(2));
+          // of ∫ q_a² = exp(½ D (1 − ln 2) − H), also where det Σ overflows
+          Arrays.setAll(entropies, a -> half - own.log(from + a, from + a));
+          addQuotients(
+              first, last, k -> -within[k] - entropies[rows[k] - from], overlaps(first), out);
+        });
     Arrays.setAll(out, k -> Math.max(0, out[k]));
     return out;
   }
 
   public double[] variational(Engine engine) {
-    double[] across = across(engine);
-    double[] within = within(engine);
-    return quotients(k -> -within[k], k -> -across[k]);
+    check(engine, p);
+    check(engine, q);
+    double[] out = new double[q.size() * p.size()];
+    share(
+        engine,
+        (first, last) -> {
+          double[] across = across(engine, first, last);
+          double[] within = within(engine, first, last, pairs(first, last, true));
+          addQuotients(first, last, k -> -within[k], k -> -across[k], out);
+        });
+    return out;
   }
 
-  public double[] productOfGaussians() {
-    Overlap own = Overlap.of(q.components, q.components);
+  /** Returns the approximation by products, made by the threads of an engine, or if there is none by this one. */
+  public double[] productOfGaussians(@Nullable Engine engine) {
+    double[] out = new double[q.size() * p.size()];
+    share(
+        engine,
+        (first, last) -> {
+          int[] rows = pairs(first, last, true);
+          int[] columns = pairs(first, last, false);
+          Overlap own = Overlap.of(q.components, q.components);
+          addQuotients(first, last, k -> own.log(rows[k], columns[k]), overlaps(first), out);
+        });
+    return out;
+  }
+
+  /** Returns the logarithms of the integrals of a block's components and p's, for one thread. */
+  private IntToDoubleFunction overlaps(int first) {
     Overlap other = Overlap.of(q.components, p.components);
-    int[] rows = pairs(true);
-    int[] columns = pairs(false);
     int width = omega.length;
-    return quotients(k -> own.log(rows[k], columns[k]), k -> other.log(k / width, k % width));
+    return k -> other.log(q.offsets[first] + k / width, k % width);
   }
 
   public double[] matchedPairs(Engine engine) {
-    double[] across = across(engine);
+    check(engine, p);
     double[] out = new double[q.size() * p.size()];
-    Checkpoint checkpoint = new Checkpoint();
-    for (int a = 0, m = 0; a < pi.length; a++) {
-      checkpoint.pass(Checkpoint.ofPlain(8L * omega.length));
-      m += a == q.offsets[m + 1] ? 1 : 0;
-      for (int n = 0; n < p.size() && pi[a] > 0; n++) {
-        double least = Double.POSITIVE_INFINITY;
-        for (int b = p.offsets[n]; b < p.offsets[n + 1]; b++) {
-          least = Math.min(least, across[a * omega.length + b] - Math.log(omega[b]));
-        }
-        out[m * p.size() + n] += pi[a] * (least + Math.log(pi[a]));
-      }
-    }
+    share(
+        engine,
+        (first, last) -> {
+          double[] across = across(engine, first, last);
+          Checkpoint checkpoint = new Checkpoint();
+          for (int m = first; m < last; m++) {
+            for (int a = q.offsets[m]; a < q.offsets[m + 1]; a++) {
+              checkpoint.pass(Checkpoint.ofPlain(8L * omega.length));
+              addMatches(m, a, across, (a - q.offsets[first]) * omega.length, out);
+            }
+          }
+        });
     return out;
+  }
+
+  private void addMatches(int m, int a, double[] across, int at, double[] out) {
+    for (int n = 0; n < p.size() && pi[a] > 0; n++) {
+      double least = Double.POSITIVE_INFINITY;
+      for (int b = p.offsets[n]; b < p.offsets[n + 1]; b++) {
+        least = Math.min(least, across[at + b] - Math.log(omega[b]));
+      }
+      out[m * p.size() + n] += pi[a] * (least + Math.log(pi[a]));
+    }
   }
 
   public double[] upperBound(Engine engine) {
@@ -99,19 +140,26 @@ public final class MixtureDivergences {
   }
 
   private double[] coupled(Engine engine, Coupling coupling) {
-    double[] across = across(engine);
+    check(engine, p);
     double[] out = new double[q.size() * p.size()];
-    for (int m = 0; m < q.size(); m++) {
-      int[] a = counted(pi, q.offsets[m], q.offsets[m + 1]);
-      for (int n = 0; n < p.size(); n++) {
-        int[] b = counted(omega, p.offsets[n], p.offsets[n + 1]);
-        double[] d = new double[a.length * b.length];
-        Arrays.setAll(d, k -> across[a[k / b.length] * omega.length + b[k % b.length]]);
-        double[] rows = Arrays.stream(a).mapToDouble(i -> pi[i]).toArray();
-        double[] columns = Arrays.stream(b).mapToDouble(i -> omega[i]).toArray();
-        out[m * p.size() + n] = coupling.of(rows, columns, d);
-      }
-    }
+    share(
+        engine,
+        (first, last) -> {
+          double[] across = across(engine, first, last);
+          int from = q.offsets[first];
+          for (int m = first; m < last; m++) {
+            int[] a = counted(pi, q.offsets[m], q.offsets[m + 1]);
+            double[] rows = Arrays.stream(a).mapToDouble(i -> pi[i]).toArray();
+            for (int n = 0; n < p.size(); n++) {
+              int[] b = counted(omega, p.offsets[n], p.offsets[n + 1]);
+              double[] d = new double[a.length * b.length];
+              Arrays.setAll(
+                  d, k -> across[(a[k / b.length] - from) * omega.length + b[k % b.length]]);
+              double[] columns = Arrays.stream(b).mapToDouble(i -> omega[i]).toArray();
+              out[m * p.size() + n] = coupling.of(rows, columns, d);
+            }
+          }
+        });
     return out;
   }
 
@@ -120,37 +168,92 @@ public final class MixtureDivergences {
     return IntStream.range(from, to).filter(i -> weights[i] > 0).toArray();
   }
 
-  /** Estimates all divergences by samples whose random numbers are of a seed. */
-  public void monteCarlo(int samples, long seed, double[] estimates, double[] errors) {
-    MixtureSampler sampler =
-        new MixtureSampler(q.components, pi, q.offsets, p.components, omega, p.offsets);
+  /**
+   * Estimates all divergences by samples whose random numbers are of a seed, by the threads of an engine, or if there is none by this one.
+   */
+  public void monteCarlo(
+      @Nullable Engine engine, int samples, long seed, double[] estimates, double[] errors) {
     SplittableRandom seeds = new SplittableRandom(seed);
-    for (int m = 0, k = 0; m < q.size(); m++) {
-      for (Estimate estimate : sampler.sample(m, samples, seeds.split())) {
-        estimates[k] = estimate.mean();
-        errors[k++] = estimate.standardError();
-      }
-    }
+    SplittableRandom[] random = new SplittableRandom[q.size()];
+    Arrays.setAll(random, _ -> seeds.split());
+    share(
+        engine,
+        (first, last) -> {
+          MixtureSampler sampler =
+              new MixtureSampler(q.components, pi, q.offsets, p.components, omega, p.offsets);
+          for (int m = first, k = m * p.size(); m < last; m++) {
+            for (Estimate estimate : sampler.sample(m, samples, random[m])) {
+              estimates[k] = estimate.mean();
+              errors[k++] = estimate.standardError();
+            }
+          }
+        });
   }
 
-  /** Returns the divergences of all components of q from all of p. */
-  private double[] across(Engine engine) {
-    check(engine, p);
-    requireArray((long) pi.length * omega.length, "of q's components from p's");
-    double[] out = new double[pi.length * omega.length];
-    engine.into(out).pairwise(q.components, p.components);
+  /** Computes the rows [first, last) of a matrix. */
+  private interface Rows {
+    void compute(int first, int last);
+  }
+
+  /** Computes all rows, block by block, by the threads of an engine, or if there is none by this one. */
+  private void share(@Nullable Engine engine, Rows rows) {
+    if (engine != null) {
+      engine.checkOpen();
+    }
+    Crew<Worker> crew =
+        new Crew<>(
+            "kullback",
+            engine == null ? 1 : engine.threads(),
+            engine == null ? null : engine.executor(),
+            Worker::new,
+            _ -> {});
+    int[] ends = blocks();
+    Worker lead = crew.take();
+    lead.startCall();
+    crew.share(
+        ends.length - 1,
+        lead,
+        (k, worker) -> {
+          worker.checkInterrupt();
+          rows.compute(ends[(int) k], ends[(int) k + 1]);
+        });
+  }
+
+  /** Returns the first row of each block, and the number of rows. */
+  private int[] blocks() {
+    int[] ends = new int[q.size() + 1];
+    int count = 0;
+    for (int m = 0; m < q.size(); m++) {
+      int rows = q.offsets[m + 1] - q.offsets[ends[count]];
+      if ((long) rows * omega.length > BLOCK && m > ends[count]) {
+        ends[++count] = m;
+      }
+    }
+    ends[++count] = q.size();
+    return Arrays.copyOf(ends, count + 1);
+  }
+
+  /** Returns the divergences of the components of q's mixtures [first, last) from all of p. */
+  private double[] across(Engine engine, int first, int last) {
+    int from = q.offsets[first];
+    int to = q.offsets[last];
+    requireArray((long) (to - from) * omega.length, "of q's components from p's");
+    Batch part =
+        to - from == pi.length
+            ? q.components
+            : MixtureBatch.part(q.components, new int[] {from, to, pi.length}, 0);
+    double[] out = new double[(to - from) * omega.length];
+    engine.into(out).pairwise(part, p.components);
     return out;
   }
 
-  /** Returns the divergences of each q_m's components from each other, one mixture behind the other. */
-  private double[] within(Engine engine) {
-    check(engine, q);
-    int[] rows = pairs(true);
+  /** Returns the divergences of each q_m's components from each other, of {@link #pairs}, whose first ones are given. */
+  private double[] within(Engine engine, int first, int last, int[] rows) {
     double[] out = new double[rows.length];
     if (q.size() == 1) {
       engine.into(out).pairwise(q.components, q.components);
     } else {
-      engine.into(out).pairs(q.components, rows, q.components, pairs(false));
+      engine.into(out).pairs(q.components, rows, q.components, pairs(first, last, false));
     }
     return out;
   }
@@ -160,16 +263,16 @@ public final class MixtureDivergences {
     Arguments.check(engine.formula(), q.components, from.components, false);
   }
 
-  /** Returns the first or the second of each two components of one q_m, by m, row and column. */
-  private int[] pairs(boolean first) {
+  /** Returns the first or the second of each two components of one q_m, by m in [begin, end), row and column. */
+  private int[] pairs(int begin, int end, boolean first) {
     long length = 0;
-    for (int m = 0; m < q.size(); m++) {
+    for (int m = begin; m < end; m++) {
       int count = q.offsets[m + 1] - q.offsets[m];
       length += (long) count * count;
     }
     requireArray(length, "of q's components from each other");
     int[] pairs = new int[(int) length];
-    for (int m = 0, k = 0; m < q.size(); m++) {
+    for (int m = begin, k = 0; m < end; m++) {
       for (int a = q.offsets[m]; a < q.offsets[m + 1]; a++) {
         for (int b = q.offsets[m]; b < q.offsets[m + 1]; b++) {
           pairs[k++] = first ? a : b;
@@ -180,15 +283,16 @@ public final class MixtureDivergences {
   }
 
   /**
-   * Returns {@code Σ_a π_a ln( Σ_a' π_a' exp(own) / Σ_b ω_b exp(other) )}.
+   * Adds {@code Σ_a π_a ln( Σ_a' π_a' exp(own) / Σ_b ω_b exp(other) )} to the rows [first, last).
    *
    * @param own takes the number of a pair of {@link #pairs}
-   * @param other takes the number of an entry of the components' matrix
+   * @param other takes the number of an entry of the components' matrix, as {@link #across} has it
    */
-  private double[] quotients(IntToDoubleFunction own, IntToDoubleFunction other) {
-    double[] out = new double[q.size() * p.size()];
+  private void addQuotients(
+      int first, int last, IntToDoubleFunction own, IntToDoubleFunction other, double[] out) {
     Checkpoint checkpoint = new Checkpoint();
-    for (int m = 0, k = 0; m < q.size(); m++) {
+    int from = q.offsets[first];
+    for (int m = first, k = 0; m < last; m++) {
       for (int a = q.offsets[m]; a < q.offsets[m + 1]; a++) {
         int count = q.offsets[m + 1] - q.offsets[m];
         checkpoint.pass(Checkpoint.ofPlain(16L * (count + omega.length)));
@@ -196,12 +300,12 @@ public final class MixtureDivergences {
             pi[a] == 0 ? 0 : sum(pi, q.offsets[m], q.offsets[m + 1], own, k - q.offsets[m]);
         k += count;
         for (int n = 0; n < p.size() && pi[a] > 0; n++) {
-          double denominator = sum(omega, p.offsets[n], p.offsets[n + 1], other, a * omega.length);
+          int at = (a - from) * omega.length;
+          double denominator = sum(omega, p.offsets[n], p.offsets[n + 1], other, at);
           out[m * p.size() + n] += pi[a] * (numerator - denominator);
         }
       }
     }
-    return out;
   }
 
   /** Returns {@code ln Σ_i w_i exp(x_(at + i))} for i in [from, to). */

@@ -278,7 +278,7 @@ final class MixtureCase {
   void monteCarlo(Batch q, Batch p, Result r) {
     double[] estimates = new double[this.q.size() * this.p.size()];
     double[] errors = new double[estimates.length];
-    divergences(q, p).monteCarlo(SAMPLES, SEED, estimates, errors);
+    divergences(q, p).monteCarlo(null, SAMPLES, SEED, estimates, errors);
     r.set(estimates, errors);
   }
 

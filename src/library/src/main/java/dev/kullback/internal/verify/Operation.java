@@ -201,7 +201,7 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
               MixtureCase::variational),
           mixtures(
               "mixture product",
-              (_, q, p, c, r) -> r.set(c.mixtures().divergences(q, p).productOfGaussians()),
+              (_, q, p, c, r) -> r.set(c.mixtures().divergences(q, p).productOfGaussians(null)),
               MixtureCase::productOfGaussians),
           mixtures(
               "mixture matched pairs",
