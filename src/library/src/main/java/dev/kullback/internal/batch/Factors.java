@@ -13,7 +13,6 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Locale;
 import java.util.Objects;
-import java.util.function.IntUnaryOperator;
 import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -101,37 +100,17 @@ public final class Factors {
     Factors made = new Factors(matrix, matrices, dimension, kind, policy, factorization);
     boolean isWithin = made.make();
     boolean isDouble = mean.isDouble() || matrix.isDouble();
-    double[] low = made.factorsLow;
     return new FullBatch(
-        means,
-        repeated(made.factors, n / matrices),
-        low == null ? null : repeated(low, n / matrices),
-        dimension,
-        isDouble,
-        isWithin,
-        kind,
-        turned(made.turned, n, dimension, i -> i % matrices));
+        means, made.factors, made.factorsLow, dimension, isDouble, isWithin, kind, made.turned);
   }
 
-  /** Returns the columns that were turned, of n Gaussians of which each has the factor of another. */
-  static BitSet turned(BitSet turned, int n, int d, IntUnaryOperator factor) {
-    BitSet all = new BitSet();
-    for (int k = 0; k < n * d && !turned.isEmpty(); k++) {
-      all.set(k, turned.get(factor.applyAsInt(k / d) * d + k % d));
+  /** Returns the columns that were turned, of the Gaussians of these indices. */
+  static BitSet turned(BitSet turned, int[] indices, int d) {
+    BitSet some = new BitSet();
+    for (int k = 0; k < indices.length * d && !turned.isEmpty(); k++) {
+      some.set(k, turned.get(indices[k / d] * d + k % d));
     }
-    return all;
-  }
-
-  /** Writes out what all Gaussians share. */
-  private static double[] repeated(double[] factors, int times) {
-    if (times == 1) {
-      return factors;
-    }
-    double[] all = new double[factors.length * times];
-    for (int at = 0; at < all.length; at += factors.length) {
-      System.arraycopy(factors, 0, all, at, factors.length);
-    }
-    return all;
+    return some;
   }
 
   /** Fills the factors; returns whether all are known to be within ±{@link FullBatch#MOST}. */
@@ -219,7 +198,12 @@ public final class Factors {
 
   /** N of the largest batch that fits a Java array when packed in panels; not positive where there is none. */
   public static int mostRows(int dimension) {
-    long length = (long) dimension * (dimension + 3) / 2;
+    return mostRows(dimension, false);
+  }
+
+  /** The same of a batch whose Gaussians may share a factor, so that panels of all have means alone. */
+  static int mostRows(int dimension, boolean isShared) {
+    long length = isShared ? dimension : (long) dimension * (dimension + 3) / 2;
     return (int) (Batch.MOST_ELEMENTS / length) - Batch.WIDEST_PANEL;
   }
 
@@ -246,7 +230,8 @@ public final class Factors {
                   kind.isPacked() ? "D(D+1)/2" : "D, D",
                   each));
     }
-    Batch.checkSize(n, dimension, FullBatch.MOST_DIMENSIONS, mostRows(dimension));
+    boolean isShared = matrixLength == each;
+    Batch.checkSize(n, dimension, FullBatch.MOST_DIMENSIONS, mostRows(dimension, isShared));
     return (int) n;
   }
 

@@ -22,20 +22,23 @@ public final class FullBatch extends Batch {
   public static final int MOST_DIMENSIONS = 11_406;
 
   private final double[] mean;
+
+  /** Packed factors, N or one that all Gaussians share. */
   private final double[] scaleTril;
+
   private final double @Nullable [] scaleTrilLow;
 
   /** What L was made of; of a batch that no caller stated, a factor or a covariance. */
   private final MatrixForm given;
 
-  /** Columns of all factors, D a Gaussian, that have the other sign than the caller gave them. */
+  /** Columns of the factors, D each, that have the other sign than the caller gave them. */
   private final BitSet turned;
 
   /** Gaussians that the matrix kernel cannot hold. */
   private final BitSet beyond = new BitSet();
 
   /**
-   * A batch of valid Gaussians.
+   * A batch of valid Gaussians, which share a factor where there is only one.
    *
    * @param isWithin whether L is known to be within ±{@link #MOST}
    */
@@ -74,32 +77,47 @@ public final class FullBatch extends Batch {
     this.given = given;
     this.turned = turned;
     double[] diagonal = new double[dimension];
-    int length = Cholesky.packedLength(dimension);
-    boolean passed =
-        DoubleRange.contains(-MOST, MOST, mean, 0, mean.length)
-            && (isWithin || DoubleRange.contains(-MOST, MOST, scaleTril, 0, scaleTril.length));
+    boolean passed = DoubleRange.contains(-MOST, MOST, mean, 0, mean.length);
+    boolean factorsPassed =
+        isWithin || DoubleRange.contains(-MOST, MOST, scaleTril, 0, scaleTril.length);
+    boolean isHeld = true;
     for (int i = 0; i < size(); i++) {
-      boolean ordinary =
-          passed
-              || (DoubleRange.contains(-MOST, MOST, mean, i * dimension, (i + 1) * dimension)
-                  && DoubleRange.contains(-MOST, MOST, scaleTril, i * length, (i + 1) * length));
-      for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
-        diagonal[r] = scaleTril[k];
-        ordinary &= diagonal[r] >= 1 / MOST;
-        if (diagonal[r] == 0) {
-          singular.set(i);
-        }
+      if (i == 0 || !isShared()) {
+        isHeld = measure(i, factorsPassed, diagonal);
+      } else {
+        logDet[i] = logDet[0];
+        logDetBound[i] = logDetBound[0];
+        singular.set(i, singular.get(0));
       }
-      if (!ordinary) {
+      if (!isHeld
+          || !(passed
+              || DoubleRange.contains(-MOST, MOST, mean, i * dimension, (i + 1) * dimension))) {
         beyond.set(i);
       }
-      if (singular.get(i)) {
-        logDet[i] = Double.NEGATIVE_INFINITY;
-        continue;
-      }
-      logDet[i] = DoubleLogProduct.of(diagonal, 0, dimension, false);
-      logDetBound[i] = HALF_ULP * (2.0 * dimension + 16 + 4 * Math.abs(logDet[i]));
     }
+  }
+
+  /** Takes the log-determinant of a factor, and tells whether the matrix kernel can hold the factor. */
+  private boolean measure(int i, boolean isWithin, double[] diagonal) {
+    int d = dimension();
+    int from = factorFrom(i);
+    boolean isHeld =
+        isWithin
+            || DoubleRange.contains(-MOST, MOST, scaleTril, from, from + Cholesky.packedLength(d));
+    for (int r = 0, k = from; r < d; k += ++r + 1) {
+      diagonal[r] = scaleTril[k];
+      isHeld &= diagonal[r] >= 1 / MOST;
+      if (diagonal[r] == 0) {
+        singular.set(i);
+      }
+    }
+    if (singular.get(i)) {
+      logDet[i] = Double.NEGATIVE_INFINITY;
+    } else {
+      logDet[i] = DoubleLogProduct.of(diagonal, 0, d, false);
+      logDetBound[i] = HALF_ULP * (2.0 * d + 16 + 4 * Math.abs(logDet[i]));
+    }
+    return isHeld;
   }
 
   /** A batch of one row that is yet to be filled. */
@@ -137,14 +155,15 @@ public final class FullBatch extends Batch {
     return new FullBatch(new double[dimension], scaleTril, null, dimension, true, true);
   }
 
-  /** Writes out a diagonal batch. */
+  /** Writes out a diagonal batch, and scales that all share once. */
   static FullBatch expanded(DiagonalBatch g) {
     int d = g.dimension();
-    double[] scaleTril = new double[g.size() * Cholesky.packedLength(d)];
+    int factors = g.isShared() ? 1 : g.size();
+    double[] scaleTril = new double[factors * Cholesky.packedLength(d)];
     double[] low = g.kind() == Scale.STD ? null : new double[scaleTril.length];
     Cholesky cholesky = new Cholesky();
     Checkpoint checkpoint = new Checkpoint();
-    for (int i = 0; i < g.size(); i++) {
+    for (int i = 0; i < factors; i++) {
       checkpoint.pass(Checkpoint.ofPlain(d));
       for (int h = 0, k = i * Cholesky.packedLength(d); h < d; k += ++h + 1) {
         cholesky.std(g.kind(), g.scale(i * d + h));
@@ -162,9 +181,28 @@ public final class FullBatch extends Batch {
     return mean;
   }
 
-  /** L, row-major {@code [N, D(D+1)/2]} by rows (0,0), (1,0), (1,1), (2,0), … */
+  /** L by rows (0,0), (1,0), (1,1), (2,0), …, of which that of Gaussian i begins at {@link #factorFrom}. */
   public double[] scaleTril() {
     return scaleTril;
+  }
+
+  /** Returns where the factor of Gaussian i begins in {@link #scaleTril} and {@link #scaleTrilLow}: for all at 0, if they share it. */
+  public int factorFrom(int i) {
+    return isShared() ? 0 : i * Cholesky.packedLength(dimension());
+  }
+
+  /** Whether there is one factor for all means, however many. */
+  public boolean isShared() {
+    return scaleTril.length != (long) size() * Cholesky.packedLength(dimension());
+  }
+
+  /** Returns factors, or their low parts, {@code [N, D(D+1)/2]}, a fresh copy if they are shared. */
+  public double[] allFactors(double[] factors) {
+    if (!isShared() || factors.length == 0) {
+      return factors;
+    }
+    checkRows(size(), dimension());
+    return Elements.of(factors, given.argument()).doubles((long) size() * factors.length);
   }
 
   /**
@@ -182,7 +220,7 @@ public final class FullBatch extends Batch {
 
   /** Whether column c of Gaussian i's factor has the other sign than the caller gave it. */
   public boolean isTurned(int i, int c) {
-    return turned.get(i * dimension() + c);
+    return turned.get((isShared() ? 0 : i * dimension()) + c);
   }
 
   @Override
@@ -203,7 +241,7 @@ public final class FullBatch extends Batch {
   @Override
   public void readScale(int i, double[] to) {
     int d = dimension();
-    for (int r = 0, k = i * Cholesky.packedLength(d); r < d; k += ++r) {
+    for (int r = 0, k = factorFrom(i); r < d; k += ++r) {
       System.arraycopy(scaleTril, k, to, r * d, r + 1);
       Arrays.fill(to, r * d + r + 1, (r + 1) * d, 0);
     }
@@ -211,7 +249,7 @@ public final class FullBatch extends Batch {
 
   /** Writes Σ of a Gaussian to an index on, packed as L is: LLᵀ, multiplied in twice the precision of double. */
   public void covariance(int i, double[] to, int at, Checkpoint checkpoint) {
-    int from = i * Cholesky.packedLength(dimension());
+    int from = factorFrom(i);
     Cholesky cholesky = new Cholesky();
     for (int r = 0, k = at; r < dimension(); r++) {
       checkpoint.pass(Checkpoint.ofPlain((long) r * r));
@@ -238,7 +276,7 @@ public final class FullBatch extends Batch {
   @Override
   int rank(int i) {
     int rank = 0;
-    for (int r = 0, k = i * Cholesky.packedLength(dimension()); r < dimension(); k += ++r + 1) {
+    for (int r = 0, k = factorFrom(i); r < dimension(); k += ++r + 1) {
       rank += scaleTril[k] > 0 ? 1 : 0;
     }
     return rank;
@@ -247,7 +285,7 @@ public final class FullBatch extends Batch {
   @Override
   double[] variances(int i) {
     double[] variances = new double[dimension()];
-    for (int r = 0, k = i * Cholesky.packedLength(dimension()); r < dimension(); r++) {
+    for (int r = 0, k = factorFrom(i); r < dimension(); r++) {
       for (int c = 0; c <= r; c++, k++) {
         variances[r] += scaleTril[k] * scaleTril[k];
       }
@@ -255,31 +293,40 @@ public final class FullBatch extends Batch {
     return variances;
   }
 
-  /** Throws if so many Gaussians are none, or do not fit a batch. */
+  /** Throws if so many Gaussians are none, or do not fit a batch, each with a factor of its own. */
   public static void checkRows(int n, int dimension) {
+    checkRows(n, dimension, false);
+  }
+
+  /** Throws if so many Gaussians are none, or do not fit a batch. */
+  static void checkRows(int n, int dimension, boolean isShared) {
     if (n == 0) {
       throw new IllegalArgumentException(
           "a batch of full covariances has at least one Gaussian; none is selected");
     }
-    checkSize(n, dimension, MOST_DIMENSIONS, Factors.mostRows(dimension));
+    checkSize(n, dimension, MOST_DIMENSIONS, Factors.mostRows(dimension, isShared));
   }
 
   /** Copies the rows of these indices. */
   public FullBatch select(int[] indices) {
     int d = dimension();
-    checkRows(indices.length, d);
-    int length = Cholesky.packedLength(d);
+    checkRows(indices.length, d, isShared());
+    double[] low = scaleTrilLow;
     return new FullBatch(
         rows(mean, indices, d, new double[indices.length * d]),
-        rows(scaleTril, indices, length, new double[indices.length * length]),
-        scaleTrilLow == null
-            ? null
-            : rows(scaleTrilLow, indices, length, new double[indices.length * length]),
+        factors(scaleTril, indices),
+        low == null ? null : factors(low, indices),
         d,
         isDouble(),
         false,
         given,
-        Factors.turned(turned, indices.length, d, i -> indices[i]));
+        isShared() ? turned : Factors.turned(turned, indices, d));
+  }
+
+  /** Copies the factors of these indices, or returns the one that all share. */
+  private double[] factors(double[] all, int[] indices) {
+    int length = Cholesky.packedLength(dimension());
+    return isShared() ? all : rows(all, indices, length, new double[indices.length * length]);
   }
 
   /** Whether the matrix kernel can hold an element of a mean. */

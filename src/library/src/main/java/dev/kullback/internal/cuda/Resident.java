@@ -110,7 +110,9 @@ final class Resident extends WeakReference<Batch> {
       case LowRankBatch _ -> throw new AssertionError("refused");
       case FullBatch full ->
           arrays(
-              full.mean(), full.scaleTril(), Objects.requireNonNullElse(full.scaleTrilLow(), none));
+              full.mean(),
+              full.allFactors(full.scaleTril()),
+              full.allFactors(Objects.requireNonNullElse(full.scaleTrilLow(), none)));
       case DiagonalBatch wide when wide.isDouble() ->
           arrays(wide.mean64(), wide.allScales64(), none);
       case DiagonalBatch narrow ->

@@ -3,7 +3,6 @@ package dev.kullback.internal.formula;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -185,7 +184,7 @@ public final class Density extends Formula {
       FullBatch g = (FullBatch) p;
       double[] l = g.scaleTril();
       int d = p.dimension();
-      int at = j * Cholesky.packedLength(d);
+      int at = g.factorFrom(j);
       if (y.length < d) {
         y = new double[d];
       }

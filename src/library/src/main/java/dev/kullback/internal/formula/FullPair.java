@@ -142,7 +142,7 @@ public final class FullPair implements Formula.Full {
           meanAt = i * d;
           l = f.scaleTril();
           low = f.scaleTrilLow();
-          at = i * Cholesky.packedLength(d);
+          at = f.factorFrom(i);
         }
         case DiagonalBatch diagonal -> {
           if (ownMean.length < d) {
@@ -305,7 +305,7 @@ public final class FullPair implements Formula.Full {
   /** Returns KL(q_i ‖ N(0, I)), by {@code E = L_q − I} and {@code y = μ_q}. */
   public static double standard(FullBatch q, int i) {
     int d = q.dimension();
-    int k = i * Cholesky.packedLength(d);
+    int k = q.factorFrom(i);
     double[] l = q.scaleTril();
     double[] lows = q.scaleTrilLow();
     double sum = 0;

@@ -187,9 +187,10 @@ public final class Barycenter {
 
   /** Returns the lower factor of a component's covariance. */
   private double[] factor(int i) {
-    double[] packed = ((FullBatch) batch).scaleTril();
+    FullBatch full = (FullBatch) batch;
+    double[] packed = full.scaleTril();
     double[] l = new double[d * d];
-    for (int r = 0, k = i * Cholesky.packedLength(d); r < d; r++) {
+    for (int r = 0, k = full.factorFrom(i); r < d; r++) {
       for (int c = 0; c <= r; c++) {
         l[r * d + c] = packed[k++];
       }

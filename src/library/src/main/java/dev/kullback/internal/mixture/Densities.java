@@ -4,7 +4,6 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.batch.LowRankBatch;
-import dev.kullback.internal.numerics.Cholesky;
 import java.util.Arrays;
 import java.util.SplittableRandom;
 
@@ -203,7 +202,7 @@ abstract class Densities {
 
     @Override
     void standardize(int k) {
-      int at = k * Cholesky.packedLength(dimension);
+      int at = batch.factorFrom(k);
       for (int r = 0; r < dimension; at += ++r) {
         double t = shift[r];
         for (int c = 0; c < r; c++) {
@@ -215,7 +214,7 @@ abstract class Densities {
 
     @Override
     void magnify(int k) {
-      int at = k * Cholesky.packedLength(dimension);
+      int at = batch.factorFrom(k);
       for (int r = 0; r < dimension; at += ++r) {
         double t = shift[r];
         for (int c = 0; c < r; c++) {
@@ -227,7 +226,7 @@ abstract class Densities {
 
     @Override
     void sample(int k, SplittableRandom random, double[] t) {
-      int at = k * Cholesky.packedLength(dimension);
+      int at = batch.factorFrom(k);
       for (int r = 0; r < dimension; at += ++r) {
         y[r] = random.nextGaussian();
         checkStd(batch.scaleTril()[at + r], k, r);

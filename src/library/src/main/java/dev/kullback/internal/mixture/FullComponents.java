@@ -70,12 +70,12 @@ final class FullComponents extends Components {
   void take(Batch batch, int from, int i) {
     FullBatch full = (FullBatch) batch;
     System.arraycopy(full.mean(), from * dimension, mean, i * dimension, dimension);
-    System.arraycopy(full.scaleTril(), from * length, factor, i * length, length);
+    System.arraycopy(full.scaleTril(), full.factorFrom(from), factor, i * length, length);
     double[] lows = full.scaleTrilLow();
     if (lows == null) {
       Arrays.fill(factorLow, i * length, (i + 1) * length, 0);
     } else {
-      System.arraycopy(lows, from * length, factorLow, i * length, length);
+      System.arraycopy(lows, full.factorFrom(from), factorLow, i * length, length);
     }
     full.covariance(from, covariance, i * length, checkpoint);
     raised.clear(i);

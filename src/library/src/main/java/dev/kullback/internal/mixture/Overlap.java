@@ -97,12 +97,12 @@ public abstract class Overlap {
 
     @Override
     public double log(int i, int j) {
-      System.arraycopy(q.scaleTril(), i * l.length, l, 0, l.length);
+      System.arraycopy(q.scaleTril(), q.factorFrom(i), l, 0, l.length);
       for (int column = 0; column < dimension; column++) {
         int rest = dimension - column;
         checkpoint.pass(Checkpoint.ofPlain((long) rest * rest / 2));
         for (int r = column; r < dimension; r++) {
-          x[r] = p.scaleTril()[j * l.length + Cholesky.packedLength(r) + column];
+          x[r] = p.scaleTril()[p.factorFrom(j) + Cholesky.packedLength(r) + column];
         }
         Cholesky.update(l, x, column, dimension);
       }

@@ -128,12 +128,13 @@ final class GradientCase {
       }
     }
     double[] l = p.scaleTril();
+    int ofL = p.factorFrom(j);
     for (int r = d - 1; r >= 0; r--) {
       int row = Cholesky.packedLength(r);
-      double pivot = l[j * length + row + r];
+      double pivot = l[ofL + row + r];
       for (int k = r + 1; k < d; k++) {
         int below = Cholesky.packedLength(k);
-        double f = l[j * length + below + r];
+        double f = l[ofL + below + r];
         y[r] -= f * y[k];
         for (int col = 0; col <= r; col++) {
           x[row + col] -= f * x[below + col];
@@ -148,7 +149,7 @@ final class GradientCase {
         x[row + col] /= pivot;
         products[row + col] /= pivot;
         double byQ = x[row + col];
-        byQ += r == col ? e[row + r] / q.scaleTril()[i * length + row + r] : 0;
+        byQ += r == col ? e[row + r] / q.scaleTril()[q.factorFrom(i) + row + r] : 0;
         int to = r * d + col;
         add(values, allowed, ofQ + (n + i * d) * d + to, g * byQ, g * byQ);
         double byP = -g * products[row + col];

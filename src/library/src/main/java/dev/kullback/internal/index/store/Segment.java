@@ -309,7 +309,7 @@ public final class Segment {
 
   private void copyValues(int row, FullBatch batch, int other) {
     int length = Cholesky.packedLength(dimension);
-    int from = other * length;
+    int from = batch.factorFrom(other);
     long at = scaleAt(row);
     MemorySegment.copy(batch.mean(), other * dimension, image, DOUBLE, meanAt(row), dimension);
     MemorySegment.copy(batch.scaleTril(), from, image, DOUBLE, at, length);

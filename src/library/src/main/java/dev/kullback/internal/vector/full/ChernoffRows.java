@@ -44,7 +44,7 @@ final class ChernoffRows {
     int triangle = Cholesky.packedLength(d);
     int begin = at(row);
     int stop = at(end);
-    int covariance = row / MR * MR * triangle;
+    int covariance = rows.panel(row);
     int mean = row / MR * MR * d - triangle * MR;
     int s = begin;
     for (int k : order) {
@@ -54,7 +54,7 @@ final class ChernoffRows {
         values[to] = k < 0 ? k + 1 : -in[from++];
       }
     }
-    int precision = row / NR * NR * FullColumns.length(d) + row % NR;
+    int precision = columns.precision(row) + row % NR;
     for (int h = 0, k = 0; h < d; k += ++h + 1, s++) {
       double weight = ChernoffTerms.weight(d, h);
       int from = covariance + k * MR;

@@ -11,12 +11,14 @@ import dev.kullback.internal.vector.VectorWidth;
  * weightQ·weightP + noiseQ + noiseP + inverseError·AB
  * </pre>
  *
- * @param values {@code [b][k][NR]} over the entries k of B
+ * @param values {@code [b][k][NR]} over the entries k of B; if all columns share P, one panel of it, and then {@code −2 P m_p}, {@code [b][h][NR]}
+ * @param isShared whether all columns share P
  * @param centre what is subtracted from all means, near those of the batch
  * @param tolerance relative error that batches of double are allowed
  */
 record FullColumns(
     double[] values,
+    boolean isShared,
     double[] centre,
     double[] offset,
     double[] noise,
@@ -29,6 +31,17 @@ record FullColumns(
   /** K: entries of B. */
   static int length(int d) {
     return Cholesky.packedLength(d) + d;
+  }
+
+  /** Returns where P of the panel of column j begins. */
+  int precision(int j) {
+    return isShared ? 0 : j / NR * length(centre.length) * NR;
+  }
+
+  /** Returns where {@code −2 P m_p} of the panel of column j begins. */
+  int ofMean(int j) {
+    int d = centre.length;
+    return (Cholesky.packedLength(d) + j / NR * (isShared ? d : length(d))) * NR;
   }
 
   long bytes() {

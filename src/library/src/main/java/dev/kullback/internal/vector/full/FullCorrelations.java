@@ -48,8 +48,8 @@ final class FullCorrelations {
     double[] values = columns.values();
     double[] roots = new double[d * NR];
     double[] sums = new double[d * NR];
-    int panel = 0;
     for (int first = 0; first < columns.offset().length; first += NR) {
+      int panel = columns.precision(first);
       for (int r = 0, k = panel; r < d; k += (++r + 1) * NR) {
         for (int i = 0; i < NR; i++) {
           roots[r * NR + i] = 1 / Math.sqrt(values[k + i]);
@@ -71,7 +71,6 @@ final class FullCorrelations {
           bounds[first + i] = Math.max(bounds[first + i], sums[r * NR + i]);
         }
       }
-      panel += FullColumns.length(d) * NR;
     }
     return bounds;
   }

@@ -82,6 +82,6 @@ final class FullDensity {
       }
     }
     return new FullColumns(
-        kl.values(), kl.centre(), offset, noise, weight, inverseError, tolerance);
+        kl.values(), kl.isShared(), kl.centre(), offset, noise, weight, inverseError, tolerance);
   }
 }

@@ -214,7 +214,7 @@ public final class FullGradientKernel {
     for (int h = 0; h < d; h++) {
       to[at++] += weight * q.mean()[i * d + h];
     }
-    for (int r = 0, k = i * length; r < d; r++) {
+    for (int r = 0, k = q.factorFrom(i); r < d; r++) {
       for (int c = 0; c < r; c++, k++) {
         to[at++] += weight * q.scaleTril()[k];
       }
@@ -233,7 +233,7 @@ public final class FullGradientKernel {
     for (int k = at; k < at + d; k++) {
       most = Math.max(most, Math.abs(sums[k]));
     }
-    int from = i * Cholesky.packedLength(d);
+    int from = batch.factorFrom(i);
     for (int r = 0, k = at + d; r < d; r++) {
       for (int c = 0; c <= r; c++, k++, from++) {
         if (batch.isTurned(i, c)) {
@@ -277,7 +277,7 @@ public final class FullGradientKernel {
       e = lanes.e();
       y = lanes.y();
     } else {
-      System.arraycopy(p.scaleTril(), j * length, factor, 0, length);
+      System.arraycopy(p.scaleTril(), p.factorFrom(j), factor, 0, length);
     }
     Arrays.fill(isBeyond, false);
     for (int k = 0, at = 0; k < dimension; at += (++k + 1) * v) {
@@ -311,7 +311,7 @@ public final class FullGradientKernel {
     }
     solve(g, e, y);
     for (int lane = 0; lane < count; lane++) {
-      for (int r = 0, k = 0, row = (i + lane * step) * length; r < d; k += ++r + 1) {
+      for (int r = 0, k = 0, row = q.factorFrom(i + lane * step); r < d; k += ++r + 1) {
         e[k * v + lane] += diagonal[r * v + lane] / q.scaleTril()[row + k];
       }
     }

@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.PairKl;
@@ -42,7 +43,7 @@ final class FullPacking {
   /** A batch as rows, Gaussians in lanes. */
   static final PanelForm<FullBatch, double[], FullRows> ROWS =
       new PanelForm<>(
-          g -> Math.ceilDiv(g.size(), MR) * MR * Cholesky.packedLength(g.dimension()),
+          g -> factors(g, MR) * Cholesky.packedLength(g.dimension()),
           double[]::new,
           FullPacking::packRows,
           FullRows::bytes);
@@ -50,7 +51,8 @@ final class FullPacking {
   /** A batch as columns, Gaussians in lanes. */
   static final PanelForm<FullBatch, double[], FullColumns> COLUMNS =
       new PanelForm<>(
-          g -> Math.ceilDiv(g.size(), NR) * NR * FullColumns.length(g.dimension()),
+          g ->
+              factors(g, NR) * Cholesky.packedLength(g.dimension()) + padded(g, NR) * g.dimension(),
           double[]::new,
           FullPacking::packColumns,
           FullColumns::bytes);
@@ -65,6 +67,15 @@ final class FullPacking {
 
   private FullPacking() {}
 
+  /** Factors of a batch in panels: a panel of the one that all share. */
+  private static int factors(FullBatch g, int panel) {
+    return g.isShared() ? panel : padded(g, panel);
+  }
+
+  private static int padded(Batch g, int panel) {
+    return Math.ceilDiv(g.size(), panel) * panel;
+  }
+
   /** Roundings of a product: one for each entry of a chunk, and one for each chunk. */
   private static double roundings(int d) {
     return Math.min(ProductKernels.KC, FullColumns.length(d))
@@ -74,25 +85,30 @@ final class FullPacking {
 
   private static FullRows packRows(
       FullBatch g, double[] covariance, boolean vectors, Worker worker) {
-    int padded = Math.ceilDiv(g.size(), MR) * MR;
+    int padded = padded(g, MR);
     FullRows rows =
         new FullRows(
             covariance,
+            g.isShared() ? 0 : MR * Cholesky.packedLength(g.dimension()),
             new double[padded * g.dimension()],
             new double[padded],
             new double[padded],
             new double[padded]);
-    worker.share(
-        g.size(),
-        MR,
-        Checkpoint.ofSolve(g.dimension()),
-        (from, to) -> packRows(g, from, to, rows, vectors));
+    if (g.isShared()) { // the factor is one thread's work
+      packRows(g, 0, g.size(), rows, vectors);
+    } else {
+      worker.share(
+          g.size(),
+          MR,
+          Checkpoint.ofSolve(g.dimension()),
+          (from, to) -> packRows(g, from, to, rows, vectors));
+    }
     return rows;
   }
 
   private static FullRows packPoints(DiagonalBatch g, double[] means) {
     int d = g.dimension();
-    int padded = Math.ceilDiv(g.size(), MR) * MR;
+    int padded = padded(g, MR);
     double[] offset = new double[padded];
     double[] zeros = new double[padded];
     Checkpoint checkpoint = new Checkpoint();
@@ -104,7 +120,7 @@ final class FullPacking {
         offset[i] = FullBatch.holds(means[at]) ? offset[i] : Double.NaN;
       }
     }
-    return new FullRows(new double[MR], means, offset, zeros, zeros);
+    return new FullRows(new double[MR], 0, means, offset, zeros, zeros);
   }
 
   private static void packRows(FullBatch g, int from, int n, FullRows rows, boolean vectors) {
@@ -116,21 +132,26 @@ final class FullPacking {
 
   private static FullColumns packColumns(
       FullBatch g, double[] values, boolean vectors, Worker worker) {
-    int padded = Math.ceilDiv(g.size(), NR) * NR;
+    int padded = padded(g, NR);
     FullColumns columns =
         new FullColumns(
             values,
+            g.isShared(),
             centre(g.size(), g.dimension(), k -> g.mean()[k]),
             new double[padded],
             new double[padded],
             new double[padded],
             new double[padded],
             new double[padded]);
-    worker.share(
-        g.size(),
-        NR,
-        Checkpoint.ofSolve(g.dimension()),
-        (from, to) -> packColumns(g, from, to, columns, vectors));
+    if (g.isShared()) { // the factor is one thread's work
+      packColumns(g, 0, g.size(), columns, vectors);
+    } else {
+      worker.share(
+          g.size(),
+          NR,
+          Checkpoint.ofSolve(g.dimension()),
+          (from, to) -> packColumns(g, from, to, columns, vectors));
+    }
     return columns;
   }
 
@@ -161,10 +182,36 @@ final class FullPacking {
     return centre;
   }
 
-  /** {@code out[to + k·stride + i] = in[(first + i)·length + k]}; lanes i from count to V repeat the last or stay as they are. */
-  static void lanes(
-      double[] in,
+  /** Puts means of Gaussians into lanes: {@code out[to + h·stride + i] = mean(first + i, h)}; lanes i from count to V repeat the last or stay as they are. */
+  static void means(
+      FullBatch g,
       int first,
+      int count,
+      double[] out,
+      int to,
+      int stride,
+      DoubleTranspose transpose) {
+    int d = g.dimension();
+    lanes(g.mean(), first * d, d, count, d, out, to, stride, transpose);
+  }
+
+  /** Puts packed factors, or their low parts, into lanes likewise, entry k of Gaussian i at {@code out[k·V + i]}. */
+  static void factors(
+      double[] factors,
+      FullBatch g,
+      int first,
+      int count,
+      double[] out,
+      DoubleTranspose transpose) {
+    int length = Cholesky.packedLength(g.dimension());
+    int step = g.isShared() ? 0 : length;
+    lanes(factors, g.factorFrom(first), step, count, length, out, 0, V, transpose);
+  }
+
+  private static void lanes(
+      double[] in,
+      int from,
+      int step,
       int count,
       int length,
       double[] out,
@@ -172,12 +219,12 @@ final class FullPacking {
       int stride,
       DoubleTranspose transpose) {
     if (V >= 4) {
-      transpose.toLanes(in, first * length, length, count, length, out, to, stride);
+      transpose.toLanes(in, from, step, count, length, out, to, stride);
       return;
     }
     for (int i = 0; i < V; i += 2) {
-      int a = (first + Math.min(i, count - 1)) * length;
-      int b = (first + Math.min(i + 1, count - 1)) * length;
+      int a = from + Math.min(i, count - 1) * step;
+      int b = from + Math.min(i + 1, count - 1) * step;
       for (int k = 0, at = to + i; k < length; k++, at += stride) {
         out[at] = in[a + k];
         out[at + 1] = in[b + k];
@@ -200,8 +247,8 @@ final class FullPacking {
   }
 
   /**
-   * Packs Gaussians in lanes, and keeps its memory for the next. Each step is a method: as one loop, C2 compiled all of them together, plain ones
-   * and vectors, and twice, which took it 0.4 s in the first seconds of a process (Zen 4).
+   * Packs Gaussians in lanes, and keeps its memory for the next, and a factor that all share. Each step is a method: as one loop, C2 compiled all of them
+   * together, plain ones and vectors, and twice, which took it 0.4 s in the first seconds of a process (Zen 4).
    */
   private static final class Packer {
     private final FullBatch g;
@@ -230,30 +277,49 @@ final class FullPacking {
       norms = new double[7 * lanes];
     }
 
+    /** Whether the factor of a Gaussian is yet to be packed: all but the first may share that one's. */
+    private boolean isToPack(int first) {
+      return !g.isShared() || first == 0;
+    }
+
+    /** Repeats what was packed of a shared factor, in the first lane of its only panel, in the others. */
+    private void repeat(double[] values, int panel) {
+      for (int k = 0; k < length * panel && g.isShared(); k += panel) {
+        Arrays.fill(values, k + 1, k + panel, values[k]);
+      }
+    }
+
     private void row(int first, int count, FullRows rows) {
-      checkpoint.pass(lanes * Checkpoint.ofSolve(d));
-      int at = first / MR * MR * length + first % MR;
-      int meanAt = first / MR * MR * d + first % MR;
+      if (isToPack(first)) {
+        checkpoint.pass(lanes * Checkpoint.ofSolve(d));
+        int at = rows.panel(first) + first % MR;
+        if (vectors) {
+          square(first, count, rows, at);
+        } else {
+          plainSquare(first, rows, at);
+        }
+        repeat(rows.covariance(), MR);
+      }
+      checkpoint.pass(lanes * Checkpoint.ofPlain(d));
+      int at = first / MR * MR * d + first % MR;
       if (vectors) {
-        square(first, count, rows, at, meanAt);
+        means(g, first, count, rows.mean(), at, MR, transpose);
       } else {
-        plainSquare(first, rows, at, meanAt);
+        for (int h = 0; h < d; h++) {
+          rows.mean()[at + h * MR] = g.mean()[first * d + h];
+        }
       }
       bound(first, count, rows);
     }
 
-    private void square(int first, int count, FullRows rows, int at, int meanAt) {
-      lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
-      lanes(g.mean(), first, count, d, rows.mean(), meanAt, MR, transpose);
+    private void square(int first, int count, FullRows rows, int at) {
+      factors(g.scaleTril(), g, first, count, l, transpose);
       TriangleKernels.squareRows(l, d, rows.covariance(), at, norms, checkpoint);
       TriangleKernels.norms(l, d, sums, norms, V);
     }
 
-    private void plainSquare(int row, FullRows rows, int at, int meanAt) {
-      System.arraycopy(g.scaleTril(), row * length, l, 0, length);
-      for (int h = 0; h < d; h++) {
-        rows.mean()[meanAt + h * MR] = g.mean()[row * d + h];
-      }
+    private void plainSquare(int row, FullRows rows, int at) {
+      System.arraycopy(g.scaleTril(), g.factorFrom(row), l, 0, length);
       ScalarTriangleKernels.squareRows(l, d, rows.covariance(), at, norms, checkpoint);
       ScalarTriangleKernels.norms(l, d, sums, norms, 1);
     }
@@ -269,36 +335,42 @@ final class FullPacking {
     }
 
     private void column(int first, int count, FullColumns columns) {
-      checkpoint.pass(lanes * Checkpoint.ofSolve(d));
-      int at = first / NR * FullColumns.length(d) * NR + first % NR;
+      if (isToPack(first)) {
+        checkpoint.pass(lanes * Checkpoint.ofSolve(d));
+        int at = columns.precision(first) + first % NR;
+        if (vectors) {
+          invert(first, count, columns, at);
+        } else {
+          plainInvert(first, columns, at);
+        }
+        repeat(columns.values(), NR);
+      }
+      checkpoint.pass(lanes * Checkpoint.ofPlain(2L * length));
+      int at = columns.ofMean(first) + first % NR;
       if (vectors) {
-        invert(first, count, columns, at);
+        means(g, first, count, m, 0, V, transpose);
+        TriangleKernels.subtract(columns.centre(), d, m);
+        TriangleKernels.solve(w, m, d, columns.values(), at, sums, norms, V);
       } else {
-        plainInvert(first, columns, at);
+        System.arraycopy(g.mean(), first * d, m, 0, d);
+        ScalarTriangleKernels.subtract(columns.centre(), d, m);
+        ScalarTriangleKernels.solve(w, m, d, columns.values(), at, sums, norms, 1);
       }
       bound(first, count, columns);
     }
 
     private void invert(int first, int count, FullColumns columns, int at) {
-      double[] values = columns.values();
-      lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
-      lanes(g.mean(), first, count, d, m, 0, V, transpose);
-      TriangleKernels.subtract(columns.centre(), d, m);
+      factors(g.scaleTril(), g, first, count, l, transpose);
       TriangleKernels.invert(l, d, w, checkpoint);
-      TriangleKernels.squareColumns(w, d, values, at, norms, checkpoint);
-      TriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, V);
+      TriangleKernels.squareColumns(w, d, columns.values(), at, norms, checkpoint);
       TriangleKernels.norms(l, d, sums, norms, 3 * V);
       TriangleKernels.norms(w, d, sums, norms, 5 * V);
     }
 
     private void plainInvert(int column, FullColumns columns, int at) {
-      double[] values = columns.values();
-      System.arraycopy(g.scaleTril(), column * length, l, 0, length);
-      System.arraycopy(g.mean(), column * d, m, 0, d);
-      ScalarTriangleKernels.subtract(columns.centre(), d, m);
+      System.arraycopy(g.scaleTril(), g.factorFrom(column), l, 0, length);
       ScalarTriangleKernels.invert(l, d, w, checkpoint);
-      ScalarTriangleKernels.squareColumns(w, d, values, at, norms, checkpoint);
-      ScalarTriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, 1);
+      ScalarTriangleKernels.squareColumns(w, d, columns.values(), at, norms, checkpoint);
       ScalarTriangleKernels.norms(l, d, sums, norms, 3);
       ScalarTriangleKernels.norms(w, d, sums, norms, 5);
     }

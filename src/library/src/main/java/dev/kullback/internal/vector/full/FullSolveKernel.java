@@ -118,11 +118,11 @@ final class FullSolveKernel {
     int d = dimension;
     int length = Cholesky.packedLength(d);
     int count = Math.min(V, g.size() - first);
-    FullPacking.lanes(g.scaleTril(), first, count, length, high, 0, V, transpose);
-    FullPacking.lanes(g.mean(), first, count, d, mean, 0, V, transpose);
+    FullPacking.factors(g.scaleTril(), g, first, count, high, transpose);
+    FullPacking.means(g, first, count, mean, 0, V, transpose);
     double[] lows = g.scaleTrilLow();
     if (lows != null) {
-      FullPacking.lanes(lows, first, count, length, low, 0, V, transpose);
+      FullPacking.factors(lows, g, first, count, low, transpose);
     } else if (!isExact) {
       Arrays.fill(low, 0, length * V, 0);
     }
@@ -131,11 +131,11 @@ final class FullSolveKernel {
   /** KL(q_i ‖ p_j) for the columns packed, or +∞ where {@link FullPair} must decide; valid until the next call. */
   double[] row(FullBatch q, int i) {
     int length = Cholesky.packedLength(dimension);
-    spread(q.scaleTril(), i * length, length, e);
+    spread(q.scaleTril(), q.factorFrom(i), length, e);
     spread(q.mean(), i * dimension, dimension, y);
     double[] lows = q.scaleTrilLow();
     if (lows != null) {
-      spread(lows, i * length, length, low);
+      spread(lows, q.factorFrom(i), length, low);
     } else if (!isExact) {
       Arrays.fill(low, 0, length * V, 0);
     }
@@ -151,13 +151,12 @@ final class FullSolveKernel {
   /** KL of {@code count ≤ V} Gaussians from {@code first} on from N(0, I), or NaN where {@link FullPair#standard} must decide. */
   double[] standard(FullBatch g, int first, int count) {
     int d = g.dimension();
-    int length = Cholesky.packedLength(d);
     makeRoom(d);
-    FullPacking.lanes(g.scaleTril(), first, count, length, factor, 0, V, transpose);
-    FullPacking.lanes(g.mean(), first, count, d, mean, 0, V, transpose);
+    FullPacking.factors(g.scaleTril(), g, first, count, factor, transpose);
+    FullPacking.means(g, first, count, mean, 0, V, transpose);
     double[] lows = g.scaleTrilLow();
     for (int i = 0; i < count; i++) {
-      for (int r = 0, k = (first + i) * length, at = i; r < d; k += ++r + 1, at += V) {
+      for (int r = 0, k = g.factorFrom(first + i), at = i; r < d; k += ++r + 1, at += V) {
         ratio[at] = g.scaleTril()[k];
         excess[at] = ratio[at] - 1 + (lows == null ? 0 : lows[k]);
       }

@@ -145,7 +145,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
 
   private void packPanel(FullRows rows, FullColumns columns, int j, int d) {
     int triangle = Cholesky.packedLength(d);
-    int covariance = j / MR * MR * triangle + j % MR;
+    int covariance = rows.panel(j) + j % MR;
     int mean = j / MR * MR * d + j % MR;
     int to = 0;
     for (int k : order) {
@@ -158,7 +158,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
       }
       to += V;
     }
-    int precision = j / NR * NR * FullColumns.length(d) + j % NR;
+    int precision = columns.precision(j) + j % NR;
     for (int h = 0, k = 0; h < d; k += ++h + 1, to += V) {
       ${store(mul(load("rows.covariance()", "covariance + k * MR"), "-terms.scale"), "panel", "to")};
       ${vector} own = ${div(load("columns.values()", "precision + k * NR"), "terms.scale")};

@@ -57,35 +57,47 @@ final class ${class} {
   /** A chunk of A of the rows that were packed last. */
   private final double[] chunk = new double[BlockKernel.MOST_ROWS * KC];
 
+  /** The same of a column panel, of columns that share P. */
+  private final double[] ofShared = new double[KC * NR];
+
   /** Start of the chunk in K, its length, and its number of rows. */
   private int start;
 
   private int length;
   private int height;
 
-  /** K: entries of a whole row. */
-  private int whole;
-
   /** Computes the products of rows [row0, row1) and columns [column, end), of whole panels. */
   void compute(FullRows q, int row0, int row1, FullColumns p, int column, int end, Worker worker) {
-    for (int k = 0, length = FullColumns.length(p.centre().length); k < length; k += KC) {
+    int d = p.centre().length;
+    for (int k = 0; k < FullColumns.length(d); k += KC) {
       pack(q, row0, row1, p.centre(), k);
+      boolean isCopied = p.isShared() && start + length > Cholesky.packedLength(d);
       for (int j = column; j < end; j += NR) {
-        worker.pass(2L * (row1 - row0) * NR * Math.min(KC, length - k));
-        int c = (j / NR * whole + start) * NR;
+        worker.pass(2L * (row1 - row0) * NR * length);
+        double[] columns = isCopied ? copy(p, j) : p.values();
+        int c = isCopied ? 0 : p.precision(j) + start * NR;
         int to = (j - column) * BlockKernel.MOST_ROWS;
-        multiply(chunk, 0, this.length, height, p.values(), c, this.length, end - j, values, to, start == 0);
+        multiply(chunk, 0, length, height, columns, c, length, end - j, values, to, start == 0);
       }
     }
+  }
+
+  /** Copies the chunk of a column panel that ends among the entries of means. */
+  private double[] copy(FullColumns p, int j) {
+    int triangle = Cholesky.packedLength(p.centre().length);
+    int before = Math.max(0, triangle - start) * NR; // of P
+    int from = Math.max(0, start - triangle) * NR;
+    System.arraycopy(p.values(), triangle * NR - before, ofShared, 0, before);
+    System.arraycopy(p.values(), p.ofMean(j) + from, ofShared, before, length * NR - before);
+    return ofShared;
   }
 
   /** Packs entries k0, k0 + 1, …, at most KC, of A of rows [row0, row1); row0 is a multiple of MR. */
   private void pack(FullRows q, int row0, int row1, double[] centre, int k0) {
     int d = centre.length;
     int triangle = Cholesky.packedLength(d);
-    whole = FullColumns.length(d);
     start = k0;
-    length = Math.min(KC, whole - k0);
+    length = Math.min(KC, FullColumns.length(d) - k0);
     height = row1 - row0;
     double[] chunk = this.chunk;
     int end = k0 + length;
@@ -97,6 +109,7 @@ final class ${class} {
     int to = 0;
     for (int i = row0; i < row1; i += MR) {
       int m = i * d;
+      int panel = q.panel(i);
       int r = first;
       int c = k0 - Cholesky.packedLength(r);
       for (int k = k0; k < end; k++, to += MR) {
@@ -104,7 +117,7 @@ final class ${class} {
           for (int v = 0; v < MR; v += V) {
             ${vector} x = ${sub(load("q.mean()", "m + r * MR + v"), "centre[r]")};
             ${vector} y = ${sub(load("q.mean()", "m + c * MR + v"), "centre[c]")};
-            ${vector} entry = ${load("q.covariance()", "(i / MR * triangle + k) * step + v")};
+            ${vector} entry = ${load("q.covariance()", "panel + k * step + v")};
             ${store(fma("x", "y", "entry"), "chunk", "to + v")};
           }
           if (c++ == r) {
