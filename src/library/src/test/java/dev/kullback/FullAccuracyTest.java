@@ -13,6 +13,7 @@ import dev.kullback.testing.FullCheck.Due;
 import dev.kullback.testing.FullOracle;
 import dev.kullback.testing.Share;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import java.util.stream.DoubleStream;
 import java.util.stream.Stream;
@@ -74,6 +75,59 @@ class FullAccuracyTest {
     FullBatch q = FullBatch.random(true, 2, 129, 1e3, 0, new Random(1));
     FullBatch p = FullBatch.random(true, 3, 129, 1e3, 0, new Random(2));
     FullCheck.check(backend, "D=129", q, p, Due.AIM);
+  }
+
+  /** Batches whose Gaussians share a matrix, with themselves, with each other, and with one of another matrix. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void sharedMatrices(Backend backend) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      for (FullBatch.Kind kind : List.of(FullBatch.Kind.SCALE_TRIL, FullBatch.Kind.COVARIANCE)) {
+        for (int d : new int[] {1, 9}) {
+          for (double condition : new double[] {10, isDouble ? 1e8 : 1e4}) {
+            for (double spread : new double[] {1, isDouble ? 1e-9 : 1e-5}) {
+              Random random = new Random(d);
+              FullBatch drawn = FullBatch.random(isDouble, 1, d, condition, 3, random).as(kind);
+              FullBatch q = sharing(drawn, 17, spread, random);
+              FullBatch p = sharing(drawn, 18, spread, random);
+              FullBatch other = sharing(changed(drawn, 1e-3 / condition, random), 9, 1, random);
+              String what =
+                  "%s, %s, condition %.0e, spread %.0e, D=%d"
+                      .formatted(kind, isDouble ? "double" : "float", condition, spread, d);
+              checkShared(backend, what, q, q);
+              checkShared(backend, what, q, p);
+              checkShared(backend, what, q, other);
+              checkShared(backend, what, other, p);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /** Gaussians of the only matrix of a batch, whose means lie about its mean. */
+  private static FullBatch sharing(FullBatch one, int n, double spread, Random random) {
+    int d = one.dimension();
+    double[] mean = new double[n * d];
+    Arrays.setAll(mean, k -> one.mean()[k % d] + spread * random.nextGaussian());
+    double[] matrix = new double[n * one.matrix().length];
+    Arrays.setAll(matrix, k -> one.matrix()[k % one.matrix().length]);
+    return new FullBatch(one.kind(), one.isDouble(), mean, matrix, d);
+  }
+
+  private static void checkShared(Backend backend, String what, FullBatch q, FullBatch p) {
+    Gaussians a = shared(q);
+    FullCheck.check(backend, what, q, a, p, p == q ? a : shared(p), Due.AIM);
+    FullCheck.check(backend, what + ", written out", q, q.gaussians(), p, shared(p), Due.AIM);
+    FullCheck.check(backend, what + ", of written out", q, a, p, p.gaussians(), Due.AIM);
+  }
+
+  private static Gaussians shared(FullBatch b) {
+    double[] one = Arrays.copyOf(b.matrix(), b.matrix().length / b.size());
+    return b.isDouble()
+        ? Gaussians.of(b.kind().scaleKind(), b.mean(), one, b.dimension())
+        : Gaussians.of(
+            b.kind().scaleKind(), Batch.narrowed(b.mean()), Batch.narrowed(one), b.dimension());
   }
 
   /** Every form of the matrices, against exact arithmetic on what it was given. */

@@ -111,10 +111,16 @@ public final class FullPair implements Formula.Full {
     }
 
     boolean equals(Factor other, int d) {
+      return Arrays.equals(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d)
+          && hasFactorOf(other, d);
+    }
+
+    boolean hasFactorOf(Factor other, int d) {
+      if (l == other.l && low == other.low && at == other.at) { // shared
+        return true;
+      }
       int length = Cholesky.packedLength(d);
-      boolean same =
-          Arrays.equals(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d)
-              && Arrays.equals(l, at, at + length, other.l, other.at, other.at + length);
+      boolean same = Arrays.equals(l, at, at + length, other.l, other.at, other.at + length);
       for (int k = 0; same && k < length; k++) {
         same = low(k) == other.low(k);
       }
@@ -197,6 +203,16 @@ public final class FullPair implements Formula.Full {
     return this.q.equals(this.p, q.dimension()) ? 0 : kl(q.dimension());
   }
 
+  /** Returns what KL is of the first factors of two batches where means are equal. */
+  public double ofFactors(FullBatch q, FullBatch p) {
+    this.q.set(q, 0);
+    this.p.set(p, 0);
+    this.q.mean = this.p.mean;
+    double kl = this.q.hasFactorOf(this.p, q.dimension()) ? 0 : kl(q.dimension());
+    clear();
+    return kl;
+  }
+
   /** Returns KL(q_i ‖ p_j), and copies E and y to the place {@code at} of every {@code step} numbers, also of equal Gaussians. */
   public double solve(
       FullBatch q, int i, FullBatch p, int j, double[] e, double[] y, int at, int step) {
@@ -221,11 +237,12 @@ public final class FullPair implements Formula.Full {
     }
     double[] squares = this.squares;
     Arrays.fill(squares, 0, d, 0);
+    boolean isAlike = q.hasFactorOf(p, d);
     double off = 0;
     double offErrors = 0;
     for (int k = 0, row = 0; k < d; row += ++k) {
-      worker.pass(Checkpoint.ofPlain((long) k * k / 8));
-      solveRow(k, row);
+      worker.pass(Checkpoint.ofPlain(isAlike ? k : (long) k * k / 8));
+      solveRow(k, row, isAlike ? 0 : k);
       if ((k + 1) % BLOCK == 0 || k + 1 == d) {
         for (int from = 0; from < k; from += BLOCK) {
           double acc = 0;
@@ -255,8 +272,12 @@ public final class FullPair implements Formula.Full {
     return kl >= 0 ? kl : Double.POSITIVE_INFINITY;
   }
 
-  /** Computes row k of E, which begins at {@code row}, and y_k; adds the row's squares to those of the columns. */
-  private void solveRow(int k, int row) {
+  /**
+   * Computes row k of E, which begins at {@code row}, and y_k; adds the row's squares to those of the columns.
+   *
+   * @param n columns left of the diagonal that are not all 0: none, where the factors are equal, and else k
+   */
+  private void solveRow(int k, int row, int n) {
     double[] lq = q.l;
     double[] lp = p.l;
     double[] e = this.e;
@@ -268,31 +289,33 @@ public final class FullPair implements Formula.Full {
     double pivot = lp[b + k];
     double t =
         inversePower(pivot); // rows may be scaled, exactly; now nothing overflows that KL does not
-    for (int c = 0; c < k; c++) {
+    Arrays.fill(e, row + n, row + k, 0);
+    for (int c = 0; c < n; c++) {
       e[row + c] = (lq[a + c] - lp[b + c]) * t;
     }
-    for (int c = 0; c < k && !isExact; c++) {
+    for (int c = 0; c < n && !isExact; c++) {
       e[row + c] += (q.low(row + c) - p.low(row + c)) * t;
     }
     double z = difference(q.mean[q.meanAt + k], p.mean[p.meanAt + k], t);
     for (int l = 0, above = 0; l < k; above += ++l) {
       double f = lp[b + l] * t;
+      int end = Math.min(l + 1, n);
       if (Math.abs(f) <= Double.MAX_VALUE) {
         if (f != 0) {
-          for (int c = 0; c <= l; c++) {
+          for (int c = 0; c < end; c++) {
             e[row + c] -= f * e[above + c];
           }
           z -= f * y[l];
         }
       } else { // overflowed; what it multiplies may be 0
-        for (int c = 0; c <= l; c++) {
+        for (int c = 0; c < end; c++) {
           e[row + c] -= e[above + c] == 0 ? 0 : f * e[above + c];
         }
         z -= y[l] == 0 ? 0 : f * y[l];
       }
     }
     double inverse = 1 / (pivot * t);
-    for (int c = 0; c < k; c++) {
+    for (int c = 0; c < n; c++) {
       double x = e[row + c] * inverse;
       e[row + c] = x;
       squares[c] += 0.5 * x * x;

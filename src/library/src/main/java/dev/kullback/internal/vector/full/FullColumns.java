@@ -13,12 +13,14 @@ import dev.kullback.internal.vector.VectorWidth;
  *
  * @param values {@code [b][k][NR]} over the entries k of B; if all columns share P, one panel of it, and then {@code −2 P m_p}, {@code [b][h][NR]}
  * @param isShared whether all columns share P
+ * @param isWhitened whether means are by {@link Whitening}, whose product has no P and no entries but means
  * @param centre what is subtracted from all means, near those of the batch
  * @param tolerance relative error that batches of double are allowed
  */
 record FullColumns(
     double[] values,
     boolean isShared,
+    boolean isWhitened,
     double[] centre,
     double[] offset,
     double[] noise,
@@ -33,6 +35,21 @@ record FullColumns(
     return Cholesky.packedLength(d) + d;
   }
 
+  /** Entries of P. */
+  int triangle() {
+    return isWhitened ? 0 : Cholesky.packedLength(centre.length);
+  }
+
+  /** Roundings of a product: one for each entry of a chunk, and one for each chunk. */
+  static double roundings(int entries) {
+    return Math.min(ProductKernels.KC, entries) + Math.ceilDiv(entries, ProductKernels.KC) + 1;
+  }
+
+  /** Weight of ‖m_q‖² in the error bound. */
+  double ofSquares() {
+    return 0.5 * FullPacking.UNIT * (2 * roundings(triangle() + centre.length) + 4);
+  }
+
   /** Returns where P of the panel of column j begins. */
   int precision(int j) {
     return isShared ? 0 : j / NR * length(centre.length) * NR;
@@ -41,7 +58,7 @@ record FullColumns(
   /** Returns where {@code −2 P m_p} of the panel of column j begins. */
   int ofMean(int j) {
     int d = centre.length;
-    return (Cholesky.packedLength(d) + j / NR * (isShared ? d : length(d))) * NR;
+    return (triangle() + j / NR * (isShared ? d : length(d))) * NR;
   }
 
   long bytes() {

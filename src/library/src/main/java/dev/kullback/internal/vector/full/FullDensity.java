@@ -66,7 +66,8 @@ final class FullDensity {
     for (int j = 0; j < p.size(); j++) {
       double log = p.logDet(j);
       double own = density.offset(p, j);
-      offset[j] = factor * (2 * (kl.offset()[j] - log) + d) + own;
+      double squared = kl.isWhitened() ? 2 * kl.offset()[j] : 2 * (kl.offset()[j] - log) + d;
+      offset[j] = factor * squared + own;
       noise[j] = share * kl.noise()[j] + density.offsetBound(p, j);
       weight[j] = share * kl.weight()[j];
       inverseError[j] = share * kl.inverseError()[j];
@@ -82,6 +83,14 @@ final class FullDensity {
       }
     }
     return new FullColumns(
-        kl.values(), kl.isShared(), kl.centre(), offset, noise, weight, inverseError, tolerance);
+        kl.values(),
+        kl.isShared(),
+        kl.isWhitened(),
+        kl.centre(),
+        offset,
+        noise,
+        weight,
+        inverseError,
+        tolerance);
   }
 }

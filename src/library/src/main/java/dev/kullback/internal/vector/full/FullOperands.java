@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.vector.PanelForm;
 import dev.kullback.internal.work.Worker;
@@ -39,6 +40,9 @@ public final class FullOperands extends Operands<Batch> {
   private final FullCorrelations ownP = new FullCorrelations();
   private double[] correlationsQ = NONE;
   private double[] correlationsP = NONE;
+  private final Whitening whitenedQ = new Whitening();
+  private final Whitening whitenedP = new Whitening();
+  private @Nullable FullPair factors;
   private @Nullable FullRows rows;
   private @Nullable FullColumns columns;
   private @Nullable FullRows otherRows;
@@ -54,8 +58,13 @@ public final class FullOperands extends Operands<Batch> {
 
   @Override
   public void prepare(Batch batch, boolean vectors) {
-    FullPacking.ROWS.of((FullBatch) batch, vectors);
-    FullPacking.COLUMNS.of((FullBatch) batch, vectors);
+    FullBatch g = (FullBatch) batch;
+    if (g.isShared() && roles != Roles.BOTH_AND_CORRELATIONS) {
+      Whitening.of(g, vectors, new Worker());
+      return;
+    }
+    FullPacking.ROWS.of(g, vectors);
+    FullPacking.COLUMNS.of(g, vectors);
   }
 
   /** {@inheritDoc} Writes diagonal batches out. */
@@ -64,12 +73,24 @@ public final class FullOperands extends Operands<Batch> {
     FullBatch p = h.full();
     if (formula instanceof Density density) {
       hold(g, p);
-      rows = FullPacking.POINTS.of((DiagonalBatch) g, vectors, worker);
-      columns = FullDensity.of(density, p, !isDouble(), FullPacking.COLUMNS.of(p, vectors, worker));
+      FullColumns kl;
+      if (p.isShared()) {
+        Whitening.Form form = Whitening.of(p, vectors, worker);
+        kl = form.columns;
+        rows = whitenedQ.of(g, p, form.centre, density.factor(), 0, vectors, worker);
+      } else {
+        kl = FullPacking.COLUMNS.of(p, vectors, worker);
+        rows = FullPacking.POINTS.of((DiagonalBatch) g, vectors, worker);
+      }
+      columns = FullDensity.of(density, p, !isDouble(), kl);
       return;
     }
     FullBatch q = g.full();
     hold(q, p);
+    if (q.isShared() && p.isShared() && roles != Roles.BOTH_AND_CORRELATIONS) {
+      whiten(q, p, vectors, worker);
+      return;
+    }
     boolean firstQ = q.markUsed();
     boolean firstP = q == p ? firstQ : p.markUsed();
     rows = FullPacking.ROWS.of(q, firstQ, memoryQ, vectors, worker);
@@ -84,6 +105,31 @@ public final class FullOperands extends Operands<Batch> {
       correlationsP = ownP.of(p, columns, firstP);
       correlationsQ = q == p ? correlationsP : ownQ.of(q, otherColumns, firstQ);
     }
+  }
+
+  /** Packs two batches of which each has one factor for all. */
+  private void whiten(FullBatch q, FullBatch p, boolean vectors, Worker worker) {
+    Whitening.Form ofP = Whitening.of(p, vectors, worker);
+    columns = ofP.columns;
+    if (q == p) {
+      rows = otherRows = ofP.rows;
+      otherColumns = columns;
+      return;
+    }
+    double more = ofFactors(q, p, worker);
+    rows = whitenedQ.of(q, p, ofP.centre, 0.5, more, vectors, worker);
+    if (roles == Roles.BOTH) {
+      Whitening.Form ofQ = Whitening.of(q, vectors, worker);
+      more = ofFactors(p, q, worker);
+      otherRows = whitenedP.of(p, q, ofQ.centre, 0.5, more, vectors, worker);
+      otherColumns = ofQ.columns;
+    }
+  }
+
+  private double ofFactors(FullBatch q, FullBatch p, Worker worker) {
+    FullPair pair = factors == null ? new FullPair(worker) : factors;
+    factors = pair;
+    return pair.ofFactors(q, p);
   }
 
   @Override

@@ -28,7 +28,7 @@ import java.util.function.IntToDoubleFunction;
  * Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only scales what it is used for.
  */
 final class FullPacking {
-  private static final int V = VectorWidth.BITS / Double.SIZE;
+  static final int V = VectorWidth.BITS / Double.SIZE;
   private static final int MR = ProductKernels.MR;
   private static final int NR = FullColumns.NR;
 
@@ -72,15 +72,13 @@ final class FullPacking {
     return g.isShared() ? panel : padded(g, panel);
   }
 
-  private static int padded(Batch g, int panel) {
+  static int padded(Batch g, int panel) {
     return Math.ceilDiv(g.size(), panel) * panel;
   }
 
-  /** Roundings of a product: one for each entry of a chunk, and one for each chunk. */
+  /** Roundings of a product of matrices. */
   private static double roundings(int d) {
-    return Math.min(ProductKernels.KC, FullColumns.length(d))
-        + Math.ceilDiv(FullColumns.length(d), ProductKernels.KC)
-        + 1;
+    return FullColumns.roundings(FullColumns.length(d));
   }
 
   private static FullRows packRows(
@@ -137,6 +135,7 @@ final class FullPacking {
         new FullColumns(
             values,
             g.isShared(),
+            false,
             centre(g.size(), g.dimension(), k -> g.mean()[k]),
             new double[padded],
             new double[padded],
@@ -233,9 +232,10 @@ final class FullPacking {
   }
 
   /** Stores the weights of rows [row0, row1) in the error bound, with means relative to the columns' centre. */
-  static void weigh(FullRows q, int row0, int row1, double[] centre, double[] weights) {
+  static void weigh(FullRows q, int row0, int row1, FullColumns p, double[] weights) {
+    double[] centre = p.centre();
     int d = centre.length;
-    double weight = 0.5 * UNIT * (2 * roundings(d) + 4); // of ‖m_q‖²
+    double weight = p.ofSquares(); // of ‖m_q‖²
     for (int i = row0; i < row1; i++) {
       double squares = 0;
       for (int h = 0, at = i / MR * MR * d + i % MR; h < d; h++, at += MR) {

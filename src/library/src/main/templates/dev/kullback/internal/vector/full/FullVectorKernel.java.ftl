@@ -104,7 +104,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
       FullOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     FullRows q = operands.rows();
     FullColumns p = operands.columns();
-    FullPacking.weigh(q, row0, row1, p.centre(), bound);
+    FullPacking.weigh(q, row0, row1, p, bound);
     for (int column = column0; column < column1; column += GROUP) {
       int end = Math.min(column + GROUP, column1);
       products.compute(q, row0, row1, p, column, end, worker);
@@ -126,7 +126,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
       FullOperands operands, int row0, int row1, int column, int j, int end) {
     FullRows p = operands.otherRows();
     FullColumns q = operands.otherColumns();
-    FullPacking.weigh(p, j, end, q.centre(), some);
+    FullPacking.weigh(p, j, end, q, some);
     System.arraycopy(some, 0, boundP, j - column, end - j);
     int base = row0 / NR * NR; // panels of q may begin before the block does
     backward.compute(p, j, end, q, base, row1, worker);
@@ -237,7 +237,9 @@ public final class ${class} implements BlockKernel<FullOperands> {
       boolean packed = false;
       for (int i = row0; i < row1; i++) {
         long bits = (open[i - row0] >>> v) & (-1L >>> -V);
-        if (Long.bitCount(bits) < SEVERAL || !arePairsReady.test(operands.p().dimension())) {
+        if (Long.bitCount(bits) < SEVERAL
+            || operands.columns().isWhitened() // so that a pair has less work than its lane
+            || !arePairsReady.test(operands.p().dimension())) {
           continue;
         }
         FullBatch q = (FullBatch) operands.q();

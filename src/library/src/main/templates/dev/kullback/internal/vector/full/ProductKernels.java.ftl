@@ -57,7 +57,7 @@ final class ${class} {
   /** A chunk of A of the rows that were packed last. */
   private final double[] chunk = new double[BlockKernel.MOST_ROWS * KC];
 
-  /** The same of a column panel, of columns that share P. */
+  /** A chunk of a column panel that has entries of P, which all columns share, and of means. */
   private final double[] ofShared = new double[KC * NR];
 
   /** Start of the chunk in K, its length, and its number of rows. */
@@ -68,36 +68,37 @@ final class ${class} {
 
   /** Computes the products of rows [row0, row1) and columns [column, end), of whole panels. */
   void compute(FullRows q, int row0, int row1, FullColumns p, int column, int end, Worker worker) {
-    int d = p.centre().length;
-    for (int k = 0; k < FullColumns.length(d); k += KC) {
-      pack(q, row0, row1, p.centre(), k);
-      boolean isCopied = p.isShared() && start + length > Cholesky.packedLength(d);
+    int triangle = p.triangle();
+    for (int k = 0; k < triangle + p.centre().length; k += KC) {
+      pack(q, row0, row1, p, k);
+      boolean isOfMeans = k >= triangle;
+      boolean isCopied = p.isShared() && !isOfMeans && k + length > triangle;
       for (int j = column; j < end; j += NR) {
         worker.pass(2L * (row1 - row0) * NR * length);
         double[] columns = isCopied ? copy(p, j) : p.values();
-        int c = isCopied ? 0 : p.precision(j) + start * NR;
+        int c = isOfMeans ? p.ofMean(j) + (k - triangle) * NR : p.precision(j) + k * NR;
+        c = isCopied ? 0 : c;
         int to = (j - column) * BlockKernel.MOST_ROWS;
         multiply(chunk, 0, length, height, columns, c, length, end - j, values, to, start == 0);
       }
     }
   }
 
-  /** Copies the chunk of a column panel that ends among the entries of means. */
+  /** Copies the chunk of a column panel that begins in P, which all share, and ends among the entries of means. */
   private double[] copy(FullColumns p, int j) {
-    int triangle = Cholesky.packedLength(p.centre().length);
-    int before = Math.max(0, triangle - start) * NR; // of P
-    int from = Math.max(0, start - triangle) * NR;
-    System.arraycopy(p.values(), triangle * NR - before, ofShared, 0, before);
-    System.arraycopy(p.values(), p.ofMean(j) + from, ofShared, before, length * NR - before);
+    int ofP = (p.triangle() - start) * NR;
+    System.arraycopy(p.values(), start * NR, ofShared, 0, ofP);
+    System.arraycopy(p.values(), p.ofMean(j), ofShared, ofP, length * NR - ofP);
     return ofShared;
   }
 
   /** Packs entries k0, k0 + 1, …, at most KC, of A of rows [row0, row1); row0 is a multiple of MR. */
-  private void pack(FullRows q, int row0, int row1, double[] centre, int k0) {
+  private void pack(FullRows q, int row0, int row1, FullColumns p, int k0) {
+    double[] centre = p.centre();
     int d = centre.length;
-    int triangle = Cholesky.packedLength(d);
+    int triangle = p.triangle();
     start = k0;
-    length = Math.min(KC, FullColumns.length(d) - k0);
+    length = Math.min(KC, triangle + d - k0);
     height = row1 - row0;
     double[] chunk = this.chunk;
     int end = k0 + length;

@@ -1,9 +1,26 @@
 <#include "../Lanes.ftl">
+<#-- Subtracts L_rc y_c, of which rounding takes nothing that counts in twice the precision of double. -->
+<#macro subtractProduct i>
+        {
+          ${vector} x = ${load("y", "at + (c + ${i}) * MR")};
+          ${vector} a = ${broadcast("l[k + c + ${i}]")};
+          ${vector} p = ${mul("x", "a")};
+          ${vector} rest = ${fma("x", "a", neg("p"))};
+          rest = ${fma(load("low", "at + (c + ${i}) * MR"), "a", "rest")};
+          rest = ${fma("x", broadcast("lows == null ? 0 : lows[k + c + ${i}]"), "rest")};
+          ${vector} s = ${sub("hi${i}", "p")};
+          ${vector} t = ${sub("s", "hi${i}")};
+          ${vector} error = ${sub(sub("hi${i}", sub("s", "t")), add("p", "t"))};
+          hi${i} = s;
+          lo${i} = ${add(sub("error", "rest"), "lo${i}")};
+        }
+</#macro>
 <@twins "TriangleKernels">
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.work.Checkpoint;
+import org.jspecify.annotations.Nullable;
 <@imports/>
 
 <#if asVectors>
@@ -195,6 +212,46 @@ final class ${class} {
         sum = ${fma("x", load("y", "r * V"), "sum")};
       }
       ${store(mul("sum", "-2"), "out", "at + c * NR")};
+    }
+  }
+
+  /**
+   * Replaces vectors m by {@code y = L⁻¹m}, all by one L, in twice the precision of double: element h is at {@code [at + h·MR]}, and what rounding
+   * took of it in {@code low}. Products go to four sums in turn, as each waits for the one before.
+   *
+   * @param first elements before which are 0
+   */
+  static void whiten(
+      double[] l, double @Nullable [] lows, int first, int d, double[] y, double[] low, int at) {
+    for (int r = first, k = Cholesky.packedLength(first); r < d; k += ++r) {
+      int to = at + r * MR;
+<#list 0..<4 as i>
+      ${vector} hi${i} = ${(i == 0)?then(load("y", "to"), zero())};
+      ${vector} lo${i} = ${(i == 0)?then(load("low", "to"), zero())};
+</#list>
+      int c = first;
+      for (; c + 4 <= r; c += 4) {
+<#list 0..<4 as i>
+<@subtractProduct i/>
+</#list>
+      }
+      for (; c < r; c++) {
+<@subtractProduct 0/>
+      }
+<#list 1..<4 as i>
+      ${vector} sum${i} = ${add("hi${i}", "hi0")};
+      ${vector} back${i} = ${sub("sum${i}", "hi0")};
+      lo0 = ${add(add(sub("hi0", sub("sum${i}", "back${i}")), sub("hi${i}", "back${i}")), add("lo${i}", "lo0"))};
+      hi0 = sum${i};
+</#list>
+      ${vector} pivot = ${broadcast("l[k + r]")};
+      ${vector} x = ${div("hi0", "pivot")};
+      ${vector} p = ${mul("x", "pivot")};
+      ${vector} rest = ${sub(sub("hi0", "p"), fma("x", "pivot", neg("p")))};
+      rest = ${div(add("rest", sub("lo0", mul("x", "lows == null ? 0 : lows[k + r]"))), "pivot")};
+      ${vector} sum = ${add("x", "rest")};
+      ${store("sum", "y", "to")};
+      ${store(sub("rest", sub("sum", "x")), "low", "to")};
     }
   }
 }
