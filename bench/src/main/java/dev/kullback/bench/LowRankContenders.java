@@ -1,12 +1,18 @@
 package dev.kullback.bench;
 
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
 import dev.kullback.KlEngine;
 import dev.kullback.LowRankGaussians;
 import dev.kullback.ScaleKind;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.function.Function;
+import java.util.function.IntToDoubleFunction;
+import java.util.stream.Stream;
 import org.ejml.data.DMatrixRMaj;
 import org.ejml.dense.row.CommonOps_DDRM;
 
@@ -17,6 +23,15 @@ final class LowRankContenders {
 
   /** Error that passes, relative to KL + D: the reference cancels. */
   private static final double TOLERANCE = 1e-10;
+
+  /** The same of libtorch, whose floats have rounded parameters, too. */
+  private static final double TORCH_TOLERANCE = 1e-4;
+
+  /**
+   * Rows of q that libtorch takes at once, with temporaries of 67 MB each at 256x512 in float. One row takes .9 of its time in float, 4 or 64 rows
+   * 1.2 (Zen 4).
+   */
+  private static final int TORCH_ROWS = 16;
 
   private LowRankContenders() {}
 
@@ -29,6 +44,9 @@ final class LowRankContenders {
                 "kl-low-rank-prepared",
                 Data.ordinary(shape, Batch.Q_SEED),
                 Data.ordinary(shape, Batch.P_SEED)));
+    all.put("torch-low-rank", shape -> torch("torch-low-rank", shape, DataType.FLOAT32));
+    all.put(
+        "torch-low-rank-double", shape -> torch("torch-low-rank-double", shape, DataType.FLOAT64));
     for (String epsilon : new String[] {"1e-2", "1e-4", "1e-6"}) {
       String name = "kl-low-rank-near-" + epsilon;
       all.put(
@@ -76,6 +94,26 @@ final class LowRankContenders {
       return all;
     }
 
+    /** Means, factors, diagonals and libtorch's factors of the capacitance, of rows [from, to). */
+    NDArray[] tensors(NDManager manager, DataType type, int from, int to) {
+      int n = to - from;
+      int d = shape.dimension();
+      NDArray means = tensor(manager, type, mean, from, to, n, d);
+      NDArray factors = tensor(manager, type, factor, from, to, n, d, RANK);
+      NDArray diagonals = tensor(manager, type, variance, from, to, n, d);
+      try (TorchScript capacitance =
+          new TorchScript(manager, Torch.CAPACITANCE, factors, diagonals)) {
+        return new NDArray[] {means, factors, diagonals, capacitance.call()};
+      }
+    }
+
+    private NDArray tensor(
+        NDManager manager, DataType type, double[] values, int from, int to, long... shape) {
+      int row = values.length / this.shape.size();
+      double[] rows = Arrays.copyOfRange(values, from * row, to * row);
+      return Torch.tensor(manager, rows, type, shape);
+    }
+
     LowRankGaussians gaussians() {
       return LowRankGaussians.of(ScaleKind.VARIANCE, mean, factor, variance, shape.dimension());
     }
@@ -105,25 +143,84 @@ final class LowRankContenders {
 
       @Override
       public void check() {
-        Agreement.forSampledEntries(
-            shape,
-            shape,
-            (i, j, at) -> {
-              double expected = p == q && i == j ? 0 : reference(q, i, p, j);
-              if (!(Math.abs(out[at] - expected) <= TOLERANCE * (expected + shape.dimension()))) {
-                throw Agreement.differs(name, i, j, out[at], expected);
-              }
-            });
+        LowRankContenders.check(name, q, p, at -> out[at], TOLERANCE);
       }
 
       @Override
-      public double terms(Shape shape) { // the multiply-adds of [B·r, D] · [D, B·(r+1)]
-        return (double) shape.size() * shape.size() * shape.dimension() * RANK * (RANK + 1);
+      public double terms(Shape shape) {
+        return LowRankContenders.terms(shape);
       }
 
       @Override
       public void close() {
         engine.close();
+      }
+    };
+  }
+
+  /** The multiply-adds of [B·r, D] · [D, B·(r+1)]. */
+  private static double terms(Shape shape) {
+    return (double) shape.size() * shape.size() * shape.dimension() * RANK * (RANK + 1);
+  }
+
+  private static void check(
+      String name, Data q, Data p, IntToDoubleFunction out, double tolerance) {
+    Shape shape = q.shape;
+    Agreement.forSampledEntries(
+        shape,
+        shape,
+        (i, j, at) -> {
+          double expected = p == q && i == j ? 0 : reference(q, i, p, j);
+          double actual = out.applyAsDouble(at);
+          if (!(Math.abs(actual - expected) <= tolerance * (expected + shape.dimension()))) {
+            throw Agreement.differs(name, i, j, actual, expected);
+          }
+        });
+  }
+
+  /** By libtorch, from tensors [{@link #TORCH_ROWS}, B, D, r]. */
+  private static Contender torch(String name, Shape shape, DataType type) {
+    Data q = Data.ordinary(shape, Batch.Q_SEED);
+    Data p = Data.ordinary(shape, Batch.P_SEED);
+    NDManager manager = Torch.load().newManager();
+    NDArray[] all = p.tensors(manager, type, 0, shape.size());
+    TorchScript[] blocks = new TorchScript[Math.ceilDiv(shape.size(), TORCH_ROWS)];
+    for (int b = 0; b < blocks.length; b++) {
+      int end = Math.min(shape.size(), (b + 1) * TORCH_ROWS);
+      NDArray[] some = q.tensors(manager, type, b * TORCH_ROWS, end);
+      NDArray[] arguments = Stream.of(some, all).flatMap(Stream::of).toArray(NDArray[]::new);
+      blocks[b] = new TorchScript(manager, Torch.LOW_RANK, arguments);
+    }
+    NDArray[] results = new NDArray[blocks.length];
+    return new Contender() {
+      @Override
+      public Object call() {
+        for (int b = 0; b < blocks.length; b++) {
+          if (results[b] != null) {
+            results[b].close();
+          }
+          results[b] = blocks[b].call();
+        }
+        return results;
+      }
+
+      @Override
+      public void check() {
+        int each = TORCH_ROWS * shape.size();
+        Number[][] out = Stream.of(results).map(NDArray::toArray).toArray(Number[][]::new);
+        LowRankContenders.check(
+            name, q, p, at -> out[at / each][at % each].doubleValue(), TORCH_TOLERANCE);
+      }
+
+      @Override
+      public double terms(Shape shape) {
+        return LowRankContenders.terms(shape);
+      }
+
+      @Override
+      public void close() {
+        Stream.of(blocks).forEach(TorchScript::close);
+        manager.close();
       }
     };
   }

@@ -115,6 +115,10 @@ final class Ratios {
     list.add(Comparison.of("kl-full", "openblas-dgemm", "256x32", Bound.AT_MOST, 2));
     list.add(
         Comparison.of("kl-full-prepared", "openblas-dgemm", "256x32", Bound.AT_MOST, 0.9, 1.2));
+    list.add(Comparison.of("torch-low-rank", "kl-low-rank-prepared", "256x512"));
+    list.add(
+        Comparison.of(
+            "torch-low-rank-double", "kl-low-rank-prepared", "256x512", Bound.AT_LEAST, 30));
     for (String shape : new String[] {"1000x3", "1000x4", "1000x6", "1000x8"}) {
       list.add(Comparison.of("ejml-full-hoisted", "kl-full", shape));
     }

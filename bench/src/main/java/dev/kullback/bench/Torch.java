@@ -58,6 +58,43 @@ final class Torch {
           return half_term1 + 0.5 * (term2 + term3 - d)
       """;
 
+  /** {@code LowRankMultivariateNormal}'s factor of {@code I + WᵀV⁻¹W}, which it keeps. */
+  static final String CAPACITANCE =
+      """
+        def forward(self: __torch__.Function, factor: Tensor, diag: Tensor) -> Tensor:
+          scaled = factor.transpose(-2, -1) / diag.unsqueeze(-2)
+          r = factor.size(-1)
+          return torch.linalg_cholesky(torch.matmul(scaled, factor) + torch.eye(r, dtype=factor.dtype))
+      """;
+
+  /**
+   * Does what {@code torch.distributions.kl_divergence} does with two {@code LowRankMultivariateNormal}s, (q[:, None], p[None]), but for the
+   * validation of arguments, over [N, M, D, r] temporaries.
+   */
+  static final String LOW_RANK =
+      """
+        def forward(self: __torch__.Function,
+            mean_q: Tensor, factor_q: Tensor, diag_q: Tensor, tril_q: Tensor,
+            mean_p: Tensor, factor_p: Tensor, diag_p: Tensor, tril_p: Tensor) -> Tensor:
+          log_q = 2 * tril_q.diagonal(dim1=-2, dim2=-1).log().sum([-1]) + diag_q.log().sum([-1])
+          log_p = 2 * tril_p.diagonal(dim1=-2, dim2=-1).log().sum([-1]) + diag_p.log().sum([-1])
+          term1 = log_p.unsqueeze(0) - log_q.unsqueeze(1)
+          scaled = factor_p.transpose(-2, -1) / diag_p.unsqueeze(-2)
+          x = mean_p.unsqueeze(0) - mean_q.unsqueeze(1)
+          y = torch.matmul(scaled.unsqueeze(0), x.unsqueeze(-1)).squeeze(-1)
+          z = torch.linalg_solve_triangular(tril_p, y.permute([1, 2, 0]), upper=False)
+          term3 = (x.pow(2) / diag_p.unsqueeze(0)).sum([-1]) - z.pow(2).sum([-2]).t()
+          a = torch.linalg_solve_triangular(tril_p, scaled, upper=False)
+          w = factor_q.unsqueeze(1)
+          v = diag_q.unsqueeze(1)
+          term21 = (v / diag_p.unsqueeze(0)).sum([-1])
+          term22 = (w * diag_p.rsqrt().unsqueeze(-1).unsqueeze(0)).pow(2).sum([-1, -2])
+          term23 = (a.unsqueeze(0) * v.sqrt().unsqueeze(-2)).pow(2).sum([-1, -2])
+          term24 = torch.matmul(a.unsqueeze(0), w).pow(2).sum([-1, -2])
+          term2 = term21 + term22 - term23 - term24
+          return 0.5 * (term1 + term2 + term3 - mean_q.size(1))
+      """;
+
   private static final int[] LAST = {-1};
 
   private static Torch loaded;
