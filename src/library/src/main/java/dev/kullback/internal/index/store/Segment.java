@@ -490,22 +490,28 @@ public final class Segment {
       return;
     }
     long lane = panelAt(row / LANES) + (long) Float.BYTES * (row % LANES);
+    long precisions = lane + (long) Float.BYTES * LANES;
     boolean beyond = false;
     float least = leastPrecision();
+    // precisions first: with both in one loop, C2 of JDK 27 does not end, and compiles nothing from
+    // then on
+    for (int k = 0; k < dimension; k++) {
+      double p = precision(row, k);
+      float precision = Rounding.down(p);
+      beyond |= !Rounding.isOrdinary(p);
+      least = Math.min(least, precision);
+      image.set(FLOAT, precisions + 2L * Float.BYTES * LANES * k, precision);
+    }
     double slack = 0;
     double length = 0;
     for (int k = 0; k < dimension; k++) {
       double m = mean(row, k);
-      double p = precision(row, k);
       float mean = (float) Math.clamp(m, -Float.MAX_VALUE, Float.MAX_VALUE);
-      float precision = Rounding.down(p);
-      beyond |= !Rounding.isOrdinary(p) || Math.abs(m) > Float.MAX_VALUE;
+      float precision = image.get(FLOAT, precisions + 2L * Float.BYTES * LANES * k);
+      beyond |= Math.abs(m) > Float.MAX_VALUE;
       slack += (m - mean) * (m - mean) * precision;
       length += (double) mean * mean * precision;
-      least = Math.min(least, precision);
-      long at = lane + 2L * Float.BYTES * LANES * k;
-      image.set(FLOAT, at, mean);
-      image.set(FLOAT, at + Float.BYTES * LANES, precision);
+      image.set(FLOAT, lane + 2L * Float.BYTES * LANES * k, mean);
     }
     image.set(FLOAT, LEAST, least);
     float up = Rounding.up(Math.sqrt(slack) * Rounding.more(dimension));
