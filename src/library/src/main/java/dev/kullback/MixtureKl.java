@@ -24,8 +24,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The divergences of components come from an engine; their relative errors, at most 1e-5 for batches of float and 1e-12 for those of
  * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double. The engine's threads share the rows, and bits do not depend on them; a
- * method without an engine is the calling thread's. Memory is, for each thread, a double for each pair of a component of one q_m, or of some that have up to
- * 65,536 pairs, and one of p, and three numbers for each two of one q_m. A {@code MixtureKl} is immutable and safe for use by any number of threads.
+ * method without an engine is the calling thread's. Memory is, for each thread, a double for each pair of a component of q_m and one of p, and two doubles' for
+ * each two of q_m, of one q_m, or of some that have up to 65,536 of both together. A {@code MixtureKl} is immutable and safe for use by any number of threads.
  *
  * @since 0.1.0
  */

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.IntFunction;
 import java.util.function.ToDoubleFunction;
@@ -709,6 +710,26 @@ class MixtureKlTest {
     }
     assertThat(kl.productOfGaussians()).containsExactly(expected.get(4));
     assertThat(kl.monteCarlo(10, 1).estimate(7)).isEqualTo(expected.get(6)[7]);
+  }
+
+  /** Few divergences that take long, of samples and within q's mixtures, are shared, too. */
+  @Test
+  void helpersAreAskedForSmallMixtures() {
+    Random random = new Random(6);
+    Mixtures all = diagonal(400, 2, 1, random);
+    int[] offsets = IntStream.rangeClosed(0, 10).map(m -> 40 * m).toArray();
+    double[] weights = new double[400];
+    Arrays.fill(weights, 1.0 / 40);
+    MixtureKl kl =
+        MixtureKl.of(Mixtures.of(all.components(), weights, offsets), diagonal(1, 2, 1, random));
+    AtomicInteger asked = new AtomicInteger();
+    try (KlEngine engine =
+        KlEngine.builder().threads(2).executor(_ -> asked.getAndIncrement()).build()) {
+      kl.monteCarlo(1000, 1, engine);
+      assertThat(asked.getAndSet(0)).isPositive();
+      kl.productOfGaussians(engine);
+      assertThat(asked.get()).isPositive();
+    }
   }
 
   @Test

@@ -18,8 +18,17 @@ import org.jspecify.annotations.Nullable;
  * transport.
  */
 public final class MixtureDivergences {
-  /** Divergences of components in a block of rows, unless one row alone has more. */
+  /** Divergences of components in a block of rows, those within q's mixtures included, unless one row alone has more. */
   private static final int BLOCK = 1 << 16;
+
+  /** Divergences of components that are worth a block, whose two calls of the engine take 0.2 ms. */
+  private static final int LEAST_BLOCK = 1 << 15;
+
+  /** The same where plain code takes 0.1 µs for each, or more. */
+  private static final int LEAST_PLAIN_BLOCK = 1 << 10;
+
+  /** Blocks for each thread, if there are as many rows, so that the last one to be done keeps few threads waiting. */
+  private static final int SHARE = 8;
 
   private final MixtureBatch q;
   private final MixtureBatch p;
@@ -46,6 +55,7 @@ public final class MixtureDivergences {
     double[] out = new double[q.size() * p.size()];
     share(
         engine,
+        LEAST_PLAIN_BLOCK,
         (first, last) -> {
           int[] rows = pairs(first, last, true);
           double[] within = within(engine, first, last, rows);
@@ -68,6 +78,7 @@ public final class MixtureDivergences {
     double[] out = new double[q.size() * p.size()];
     share(
         engine,
+        LEAST_BLOCK,
         (first, last) -> {
           double[] across = across(engine, first, last);
           double[] within = within(engine, first, last, pairs(first, last, true));
@@ -81,6 +92,7 @@ public final class MixtureDivergences {
     double[] out = new double[q.size() * p.size()];
     share(
         engine,
+        LEAST_PLAIN_BLOCK,
         (first, last) -> {
           int[] rows = pairs(first, last, true);
           int[] columns = pairs(first, last, false);
@@ -102,6 +114,7 @@ public final class MixtureDivergences {
     double[] out = new double[q.size() * p.size()];
     share(
         engine,
+        LEAST_BLOCK,
         (first, last) -> {
           double[] across = across(engine, first, last);
           Checkpoint checkpoint = new Checkpoint();
@@ -144,6 +157,7 @@ public final class MixtureDivergences {
     double[] out = new double[q.size() * p.size()];
     share(
         engine,
+        LEAST_PLAIN_BLOCK,
         (first, last) -> {
           double[] across = across(engine, first, last);
           int from = q.offsets[first];
@@ -178,6 +192,7 @@ public final class MixtureDivergences {
     Arrays.setAll(random, _ -> seeds.split());
     share(
         engine,
+        Math.ceilDiv(LEAST_PLAIN_BLOCK, samples),
         (first, last) -> {
           MixtureSampler sampler =
               new MixtureSampler(q.components, pi, q.offsets, p.components, omega, p.offsets);
@@ -195,8 +210,12 @@ public final class MixtureDivergences {
     void compute(int first, int last);
   }
 
-  /** Computes all rows, block by block, by the threads of an engine, or if there is none by this one. */
-  private void share(@Nullable Engine engine, Rows rows) {
+  /**
+   * Computes all rows, block by block, by the threads of an engine, or if there is none by this one.
+   *
+   * @param least as many divergences of components as are worth a block
+   */
+  private void share(@Nullable Engine engine, int least, Rows rows) {
     if (engine != null) {
       engine.checkOpen();
     }
@@ -207,7 +226,7 @@ public final class MixtureDivergences {
             engine == null ? null : engine.executor(),
             Worker::new,
             _ -> {});
-    int[] ends = blocks();
+    int[] ends = blocks(crew.threads(), least);
     Worker lead = crew.take();
     lead.startCall();
     crew.share(
@@ -220,17 +239,27 @@ public final class MixtureDivergences {
   }
 
   /** Returns the first row of each block, and the number of rows. */
-  private int[] blocks() {
+  private int[] blocks(int threads, int least) {
+    long total = IntStream.range(0, q.size()).mapToLong(this::divergences).sum();
+    long most = threads == 1 ? BLOCK : Math.clamp(total / ((long) SHARE * threads), least, BLOCK);
     int[] ends = new int[q.size() + 1];
     int count = 0;
+    long length = 0;
     for (int m = 0; m < q.size(); m++) {
-      int rows = q.offsets[m + 1] - q.offsets[ends[count]];
-      if ((long) rows * omega.length > BLOCK && m > ends[count]) {
+      length += divergences(m);
+      if (length > most && m > ends[count]) {
         ends[++count] = m;
+        length = divergences(m);
       }
     }
     ends[++count] = q.size();
     return Arrays.copyOf(ends, count + 1);
+  }
+
+  /** Returns how many divergences of components a row may need: from all of p, and from each other. */
+  private long divergences(int m) {
+    int count = q.offsets[m + 1] - q.offsets[m];
+    return (long) count * omega.length + (long) count * count;
   }
 
   /** Returns the divergences of the components of q's mixtures [first, last) from all of p. */
