@@ -20,7 +20,7 @@ import dev.kullback.internal.numerics.MatrixForm;
  * twice that where they are computed. After use as {@code q} it takes as much again, and after use as {@code p} once
  * more, for N rounded up to 8 and to 16. {@code (N + 32)·D(D+3)/2} is limited to {@code 2³¹ − 9}, so that panels fit an
  * array; D is therefore at most 11,406. A matrix that all Gaussians share is kept once, and so is what is made of it: then
- * {@code (N + 32)·D} is limited, and D likewise.
+ * {@code N·D + 16·D(D+3)} is limited, and D likewise.
  *
  * @since 0.1.0
  */

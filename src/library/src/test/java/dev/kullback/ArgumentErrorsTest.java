@@ -204,6 +204,10 @@ class ArgumentErrorsTest {
     int full = dev.kullback.internal.batch.FullBatch.MOST_DIMENSIONS; // not the tests' FullBatch
     assertThat(DiagonalBatch.mostRows(d)).isEqualTo(1);
     assertThat(Factors.mostRows(full)).isEqualTo(1);
+    for (long k = 1; k <= full; k++) { // a panel of a factor, and all means
+      long means = Math.ceilDiv(Factors.mostRows((int) k, true), 32) * 32L * k;
+      assertThat(32 * (k * (k + 1) / 2) + means).isLessThan(Integer.MAX_VALUE - 8);
+    }
     try (Arena arena = Arena.ofConfined();
         FileChannel file =
             FileChannel.open(

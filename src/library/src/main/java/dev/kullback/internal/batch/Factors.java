@@ -201,10 +201,11 @@ public final class Factors {
     return mostRows(dimension, false);
   }
 
-  /** The same of a batch whose Gaussians may share a factor, so that panels of all have means alone. */
-  static int mostRows(int dimension, boolean isShared) {
+  /** The same of a batch whose Gaussians may share a factor, so that panels have one of factors, and of means all. */
+  public static int mostRows(int dimension, boolean isShared) {
+    long shared = isShared ? (long) Batch.WIDEST_PANEL * Cholesky.packedLength(dimension) : 0;
     long length = isShared ? dimension : (long) dimension * (dimension + 3) / 2;
-    return (int) (Batch.MOST_ELEMENTS / length) - Batch.WIDEST_PANEL;
+    return (int) ((Batch.MOST_ELEMENTS - shared) / length) - Batch.WIDEST_PANEL;
   }
 
   /** Returns N. */

@@ -208,9 +208,7 @@ public final class FullPair implements Formula.Full {
     this.q.set(q, 0);
     this.p.set(p, 0);
     this.q.mean = this.p.mean;
-    double kl = this.q.hasFactorOf(this.p, q.dimension()) ? 0 : kl(q.dimension());
-    clear();
-    return kl;
+    return this.q.hasFactorOf(this.p, q.dimension()) ? 0 : kl(q.dimension());
   }
 
   /** Returns KL(q_i ‖ p_j), and copies E and y to the place {@code at} of every {@code step} numbers, also of equal Gaussians. */

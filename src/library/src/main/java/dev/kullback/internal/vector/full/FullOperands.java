@@ -43,6 +43,10 @@ public final class FullOperands extends Operands<Batch> {
   private final Whitening whitenedQ = new Whitening();
   private final Whitening whitenedP = new Whitening();
   private @Nullable FullPair factors;
+
+  /** Whether q and p share a factor, the same one or one of the same elements. */
+  private boolean areFactorsAlike;
+
   private @Nullable FullRows rows;
   private @Nullable FullColumns columns;
   private @Nullable FullRows otherRows;
@@ -111,12 +115,14 @@ public final class FullOperands extends Operands<Batch> {
   private void whiten(FullBatch q, FullBatch p, boolean vectors, Worker worker) {
     Whitening.Form ofP = Whitening.of(p, vectors, worker);
     columns = ofP.columns;
+    areFactorsAlike = q == p;
     if (q == p) {
       rows = otherRows = ofP.rows;
       otherColumns = columns;
       return;
     }
     double more = ofFactors(q, p, worker);
+    areFactorsAlike = more == 0;
     rows = whitenedQ.of(q, p, ofP.centre, 0.5, more, vectors, worker);
     if (roles == Roles.BOTH) {
       Whitening.Form ofQ = Whitening.of(q, vectors, worker);
@@ -135,12 +141,22 @@ public final class FullOperands extends Operands<Batch> {
   @Override
   public void clear() {
     super.clear();
+    whitenedQ.clear();
+    whitenedP.clear();
+    if (factors != null) {
+      factors.clear();
+    }
+    areFactorsAlike = false;
     rows = null;
     columns = null;
     otherRows = null;
     otherColumns = null;
     correlationsQ = NONE;
     correlationsP = NONE;
+  }
+
+  boolean areFactorsAlike() {
+    return areFactorsAlike;
   }
 
   FullRows rows() {

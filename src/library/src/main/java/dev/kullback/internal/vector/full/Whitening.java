@@ -128,9 +128,13 @@ final class Whitening implements IntConsumer {
       boolean isHeld = !(g instanceof FullBatch full && full.isBeyond(i));
       rows.offset()[i] = isHeld ? factor * squares(i, d) + more : Double.NaN;
     }
-    this.g = null;
-    this.p = null;
     return rows;
+  }
+
+  /** Drops the caller's batches, also of a call that was interrupted. */
+  void clear() {
+    g = null;
+    p = null;
   }
 
   private static FullRows rows(int padded, int d) {

@@ -238,7 +238,7 @@ public final class ${class} implements BlockKernel<FullOperands> {
       for (int i = row0; i < row1; i++) {
         long bits = (open[i - row0] >>> v) & (-1L >>> -V);
         if (Long.bitCount(bits) < SEVERAL
-            || operands.columns().isWhitened() // so that a pair has less work than its lane
+            || operands.areFactorsAlike() // so that a pair has less work than its lane
             || !arePairsReady.test(operands.p().dimension())) {
           continue;
         }
