@@ -3,16 +3,16 @@
 <#macro subtractProduct i>
         {
           ${vector} x = ${load("y", "at + (c + ${i}) * MR")};
-          ${vector} a = ${broadcast("l[k + c + ${i}]")};
+          ${vector} a = ${broadcast("-l[k + c + ${i}]")};
           ${vector} p = ${mul("x", "a")};
           ${vector} rest = ${fma("x", "a", neg("p"))};
           rest = ${fma(load("low", "at + (c + ${i}) * MR"), "a", "rest")};
-          rest = ${fma("x", broadcast("lows == null ? 0 : lows[k + c + ${i}]"), "rest")};
-          ${vector} s = ${sub("hi${i}", "p")};
+          rest = ${fma("x", broadcast("lows == null ? 0 : -lows[k + c + ${i}]"), "rest")};
+          ${vector} s = ${add("p", "hi${i}")};
           ${vector} t = ${sub("s", "hi${i}")};
-          ${vector} error = ${sub(sub("hi${i}", sub("s", "t")), add("p", "t"))};
+          ${vector} error = ${sub(sub("p", "t"), sub(sub("s", "t"), "hi${i}"))};
           hi${i} = s;
-          lo${i} = ${add(sub("error", "rest"), "lo${i}")};
+          lo${i} = ${add(add("error", "rest"), "lo${i}")};
         }
 </#macro>
 <@twins "TriangleKernels">
