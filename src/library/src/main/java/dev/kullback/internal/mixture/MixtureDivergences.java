@@ -52,54 +52,50 @@ public final class MixtureDivergences {
 
   public double[] lowerBound(Engine engine) {
     check(engine, q);
-    double[] out = new double[q.size() * p.size()];
-    share(
-        engine,
-        LEAST_PLAIN_BLOCK,
-        (first, last) -> {
-          int[] rows = pairs(first, last, true);
-          double[] within = within(engine, first, last, rows);
-          Overlap own = Overlap.of(q.components, q.components);
-          int from = q.offsets[first];
-          double[] entropies = new double[q.offsets[last] - from];
-          double half = 0.5 * q.components.dimension() * (1 - Math.log(2));
-          // of ∫ q_a² = exp(½ D (1 − ln 2) − H), also where det Σ overflows
-          Arrays.setAll(entropies, a -> half - own.log(from + a, from + a));
-          addQuotients(
-              first, last, k -> -within[k] - entropies[rows[k] - from], overlaps(first), out);
-        });
-    Arrays.setAll(out, k -> Math.max(0, out[k]));
-    return out;
+    double[] bounds =
+        matrix(
+            engine,
+            LEAST_PLAIN_BLOCK,
+            (first, last, out) -> {
+              int[] rows = pairs(first, last, true);
+              double[] within = within(engine, first, last, rows);
+              Overlap own = Overlap.of(q.components, q.components);
+              int from = q.offsets[first];
+              double[] entropies = new double[q.offsets[last] - from];
+              double half = 0.5 * q.components.dimension() * (1 - Math.log(2));
+              // of ∫ q_a² = exp(½ D (1 − ln 2) − H), also where det Σ overflows
+              Arrays.setAll(entropies, a -> half - own.log(from + a, from + a));
+              addQuotients(
+                  first, last, k -> -within[k] - entropies[rows[k] - from], overlaps(first), out);
+            });
+    Arrays.setAll(bounds, k -> Math.max(0, bounds[k]));
+    return bounds;
   }
 
   public double[] variational(Engine engine) {
     check(engine, p);
     check(engine, q);
-    double[] out = new double[q.size() * p.size()];
-    share(
+    return matrix(
         engine,
         LEAST_BLOCK,
-        (first, last) -> {
+        (first, last, out) -> {
           double[] across = across(engine, first, last);
           double[] within = within(engine, first, last, pairs(first, last, true));
           addQuotients(first, last, k -> -within[k], k -> -across[k], out);
         });
-    return out;
   }
 
   /** Returns the approximation by products, made by the threads of an engine, or if there is none by this one. */
   public double[] productOfGaussians(@Nullable Engine engine) {
-    double[] out = new double[q.size() * p.size()];
-    share(
+    return matrix(
         engine,
         LEAST_PLAIN_BLOCK,
-        (first, last) -> {
+        (first, last, out) -> {
           int[] rows = pairs(first, last, true);
           int[] columns = pairs(first, last, false);
           Overlap own = Overlap.of(q.components, q.components);
           addQuotients(first, last, k -> own.log(rows[k], columns[k]), overlaps(first), out);
         });
-    return out;
   }
 
   /** Returns the logarithms of the integrals of a block's components and p's, for one thread. */
@@ -111,11 +107,10 @@ public final class MixtureDivergences {
 
   public double[] matchedPairs(Engine engine) {
     check(engine, p);
-    double[] out = new double[q.size() * p.size()];
-    share(
+    return matrix(
         engine,
         LEAST_BLOCK,
-        (first, last) -> {
+        (first, last, out) -> {
           double[] across = across(engine, first, last);
           Checkpoint checkpoint = new Checkpoint();
           for (int m = first; m < last; m++) {
@@ -125,7 +120,6 @@ public final class MixtureDivergences {
             }
           }
         });
-    return out;
   }
 
   private void addMatches(int m, int a, double[] across, int at, double[] out) {
@@ -154,11 +148,10 @@ public final class MixtureDivergences {
 
   private double[] coupled(Engine engine, Coupling coupling) {
     check(engine, p);
-    double[] out = new double[q.size() * p.size()];
-    share(
+    return matrix(
         engine,
         LEAST_PLAIN_BLOCK,
-        (first, last) -> {
+        (first, last, out) -> {
           double[] across = across(engine, first, last);
           int from = q.offsets[first];
           for (int m = first; m < last; m++) {
@@ -174,7 +167,6 @@ public final class MixtureDivergences {
             }
           }
         });
-    return out;
   }
 
   /** Returns the indices in [from, to) of weights above 0. */
@@ -193,12 +185,13 @@ public final class MixtureDivergences {
     share(
         engine,
         Math.ceilDiv(LEAST_PLAIN_BLOCK, samples),
-        (first, last) -> {
+        estimates,
+        (first, last, out) -> {
           MixtureSampler sampler =
               new MixtureSampler(q.components, pi, q.offsets, p.components, omega, p.offsets);
           for (int m = first, k = m * p.size(); m < last; m++) {
             for (Estimate estimate : sampler.sample(m, samples, random[m])) {
-              estimates[k] = estimate.mean();
+              out[k] = estimate.mean();
               errors[k++] = estimate.standardError();
             }
           }
@@ -207,7 +200,13 @@ public final class MixtureDivergences {
 
   /** Computes the rows [first, last) of a matrix. */
   private interface Rows {
-    void compute(int first, int last);
+    void compute(int first, int last, double[] out);
+  }
+
+  private double[] matrix(@Nullable Engine engine, int least, Rows rows) {
+    double[] out = new double[q.size() * p.size()];
+    share(engine, least, out, rows);
+    return out;
   }
 
   /**
@@ -215,7 +214,7 @@ public final class MixtureDivergences {
    *
    * @param least as many divergences of components as are worth a block
    */
-  private void share(@Nullable Engine engine, int least, Rows rows) {
+  private void share(@Nullable Engine engine, int least, double[] out, Rows rows) {
     if (engine != null) {
       engine.checkOpen();
     }
@@ -234,7 +233,7 @@ public final class MixtureDivergences {
         lead,
         (k, worker) -> {
           worker.checkInterrupt();
-          rows.compute(ends[(int) k], ends[(int) k + 1]);
+          rows.compute(ends[(int) k], ends[(int) k + 1], out);
         });
   }
 

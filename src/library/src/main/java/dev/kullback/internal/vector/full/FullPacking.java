@@ -92,15 +92,12 @@ final class FullPacking {
             new double[padded],
             new double[padded],
             new double[padded]);
-    if (g.isShared()) { // the factor is one thread's work
-      packRows(g, 0, g.size(), rows, vectors);
-    } else {
-      worker.share(
-          g.size(),
-          MR,
-          Checkpoint.ofSolve(g.dimension()),
-          (from, to) -> packRows(g, from, to, rows, vectors));
-    }
+    int panel = g.isShared() ? padded : MR; // a shared factor is one thread's work
+    worker.share(
+        g.size(),
+        panel,
+        Checkpoint.ofSolve(g.dimension()),
+        (from, to) -> packRows(g, from, to, rows, vectors));
     return rows;
   }
 
@@ -142,15 +139,12 @@ final class FullPacking {
             new double[padded],
             new double[padded],
             new double[padded]);
-    if (g.isShared()) { // the factor is one thread's work
-      packColumns(g, 0, g.size(), columns, vectors);
-    } else {
-      worker.share(
-          g.size(),
-          NR,
-          Checkpoint.ofSolve(g.dimension()),
-          (from, to) -> packColumns(g, from, to, columns, vectors));
-    }
+    int panel = g.isShared() ? padded : NR; // a shared factor is one thread's work
+    worker.share(
+        g.size(),
+        panel,
+        Checkpoint.ofSolve(g.dimension()),
+        (from, to) -> packColumns(g, from, to, columns, vectors));
     return columns;
   }
 
