@@ -322,7 +322,8 @@ class Maker:
         self.center, self.spread, self.size, self.width = REGIMES[regime]
         self.d = d
         # what all Gaussians of a regime of alike ones have in common
-        self.base = [self.random.gauss(0, 1) for _ in range(d)], [self.random.gauss(0, 0.3) for _ in range(d)]
+        spread = 0 if regime == "collapsed" else 0.3
+        self.base = [self.random.gauss(0, 1) for _ in range(d)], [self.random.gauss(0, spread) for _ in range(d)]
         self.below = [self.random.gauss(0, 0.3) for _ in range(d * d)]
         self.digits = 9 if self.spread < 1e-2 * self.size else 8 if self.center > 1 else 5
 
@@ -445,7 +446,7 @@ def make():
             for mixed in (False, True):
                 if mixed and regime in ("small", "large", "wide"):
                     continue
-                d = (3, 6, 9, 2)[(turn + mixed) % 4]
+                d = (3, 6, 9, 2)[(turn + 3 * mixed) % 4]
                 maker = Maker(next(seed), regime, d)
                 kind = DIAGONAL[(turn + 2 * is_double) % 4]
                 if regime in ("small", "large") and kind in ("VARIANCE", "PRECISION"):

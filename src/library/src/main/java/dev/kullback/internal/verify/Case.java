@@ -302,7 +302,7 @@ final class Case implements AutoCloseable {
 
   /** Neighbors of p's rows among q's, whose divergences are the same matrix transposed. */
   Expected nearestReverse() {
-    return nearest(transposed(), m, n, Math.min(NEIGHBORS, n), false);
+    return nearest(transposed(kl, n, m), m, n, Math.min(NEIGHBORS, n), false);
   }
 
   Expected nearest(double[] kl, int n, int m, int k, boolean others) {
@@ -327,7 +327,7 @@ final class Case implements AutoCloseable {
   }
 
   Expected within(boolean reverse) {
-    return reverse ? within(transposed(), radius, m, n) : within(kl, radius, n, m);
+    return reverse ? within(transposed(kl, n, m), radius, m, n) : within(kl, radius, n, m);
   }
 
   /** Rows' neighbors in the index by KL(p_j ‖ q_i). */
@@ -353,8 +353,11 @@ final class Case implements AutoCloseable {
     return found < 0 ? ~found : found;
   }
 
-  private double[] transposed() {
-    return IntStream.range(0, n * m).mapToDouble(s -> kl[s % n * m + s / n]).toArray();
+  /** Returns the transpose of a matrix of so many rows and columns. */
+  static double[] transposed(double[] matrix, int rows, int columns) {
+    return IntStream.range(0, rows * columns)
+        .mapToDouble(s -> matrix[s % rows * columns + s / rows])
+        .toArray();
   }
 
   /** Allows the contract's error of each term's KL, by the term's share of the sum. */

@@ -16,6 +16,14 @@ record Expected(double[] values, double[] allowed, int[] indices) {
     return new Expected(values, scaled(values, contract), indices);
   }
 
+  /** Returns the error of an entry of a result, relative to the allowed one. */
+  double error(Result r, int k) {
+    double error = Math.abs(r.values[k] - values[k]);
+    return r.values[k] == values[k]
+        ? 0
+        : Double.isNaN(error) ? Double.POSITIVE_INFINITY : error / allowed[k];
+  }
+
   static double[] scaled(double[] values, double factor) {
     return Arrays.stream(values).map(x -> Math.abs(x) * factor).toArray();
   }

@@ -15,8 +15,12 @@ import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.ToDoubleFunction;
 
-/** One method of the engine, of an index or of mixtures, the cases that it takes, and its expected results. */
-record Operation(String name, Predicate<Case> takes, Call call, Function<Case, Expected> expected) {
+/**
+ * One method of the engine, of an index or of mixtures, the cases that it takes, the batches by whose rows its results can be cut, and its expected
+ * results.
+ */
+record Operation(
+    String name, Predicate<Case> takes, Rows rows, Call call, Function<Case, Expected> expected) {
   /** Operations that allocate even in warm calls, as they return new objects or hand them to a consumer. */
   static final Set<String> MAKERS =
       Set.of(
@@ -40,6 +44,14 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
           "entropy lower bound",
           "mixture reduction");
 
+  /** What a result has a row for, which no other row changes: each Gaussian of q or of p, each pair of their rows, or nothing. */
+  enum Rows {
+    OF_Q,
+    OF_P,
+    OF_BOTH,
+    NONE
+  }
+
   interface Call {
     void run(Engine engine, Batch q, Batch p, Case c, Result r);
   }
@@ -49,34 +61,37 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
           of(
               "pairwise",
               (engine, q, p, _, r) -> {
-                engine.into(r.floats).pairwise(q, p);
+                r.floatsInto(engine).pairwise(q, p);
                 r.widen();
               },
               c -> Expected.of(c.kl, Case.FLOAT_CONTRACT)),
           of(
               "pairwise to double",
-              (engine, q, p, _, r) -> engine.into(r.values).pairwise(q, p),
+              (engine, q, p, _, r) -> r.into(engine).pairwise(q, p),
               c -> Expected.of(c.kl, c.contract)),
           square(
               "aligned",
-              (engine, q, p, _, r) -> engine.into(r.values).aligned(q, p),
+              Rows.OF_BOTH,
+              (engine, q, p, _, r) -> r.into(engine).aligned(q, p),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + i]), c.contract)),
           square(
               "pairs",
-              (engine, q, p, c, r) -> engine.into(r.values).pairs(q, c.ascending, p, c.descending),
+              Rows.NONE,
+              (engine, q, p, c, r) -> r.into(engine).pairs(q, c.ascending, p, c.descending),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + c.n - 1 - i]), c.contract)),
           of(
               "toStandardNormal",
-              (engine, q, _, _, r) -> engine.into(r.values).toStandardNormal(q),
+              (engine, q, _, _, r) -> r.into(engine).toStandardNormal(q),
               c -> Expected.of(c.toStandardNormal(), c.contract)),
           of(
               "nearest",
-              (engine, q, p, c, r) -> engine.into(r.values).nearest(q, p, c.nearest, r.indices),
+              (engine, q, p, c, r) -> r.into(engine).nearest(q, p, c.nearest, r.indices),
               c -> c.nearest(false)),
           square(
               "nearest, excludeSelf",
+              Rows.NONE,
               (engine, q, p, c, r) ->
-                  engine.into(r.values).nearest(q, p, c.nearestExcludingSelf, r.indices),
+                  r.into(engine).nearest(q, p, c.nearestExcludingSelf, r.indices),
               c -> c.nearest(true)),
           of(
               "nearest, exact",
@@ -88,11 +103,12 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
               c -> c.within(false)),
           of(
               "nearest, reverse",
-              (engine, q, p, c, r) ->
-                  engine.into(r.values).nearest(p, q, c.nearestReverse, r.indices),
+              Rows.OF_P,
+              (engine, q, p, c, r) -> r.into(engine).nearest(p, q, c.nearestReverse, r.indices),
               Case::nearestReverse),
           of(
               "within, reverse",
+              Rows.OF_P,
               (engine, q, p, c, r) ->
                   r.set(engine.search(p, q, SearchOptions.within(c.radius).reversed())),
               c -> c.within(true)),
@@ -132,25 +148,21 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
           new Operation(
               "gradient of pairwise",
               Case::hasGradient,
+              Rows.NONE,
               (engine, q, p, c, r) -> c.gradients().run(engine, q, p, r),
               Case::expectedGradients),
           points(
               "logDensity",
-              (engine, x, p, _, r) ->
-                  engine.ofPoints(Density.LOG_DENSITY).into(r.values).pairwise(x, p),
+              (engine, x, p, _, r) -> r.into(engine.ofPoints(Density.LOG_DENSITY)).pairwise(x, p),
               PointCase::logDensity),
           points(
               "mahalanobis",
-              (engine, x, p, _, r) ->
-                  engine.ofPoints(Density.MAHALANOBIS).into(r.values).pairwise(x, p),
+              (engine, x, p, _, r) -> r.into(engine.ofPoints(Density.MAHALANOBIS)).pairwise(x, p),
               PointCase::mahalanobis),
           points(
               "nearest of points",
               (engine, x, p, c, r) ->
-                  engine
-                      .ofPoints(Density.MAHALANOBIS)
-                      .into(r.values)
-                      .nearest(x, p, c.nearest, r.indices),
+                  r.into(engine.ofPoints(Density.MAHALANOBIS)).nearest(x, p, c.nearest, r.indices),
               PointCase::nearest),
           points(
               "logLikelihood",
@@ -168,9 +180,7 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
           points(
               "responsibilities",
               (engine, x, p, c, r) ->
-                  engine
-                      .ofPoints(Density.LOG_DENSITY)
-                      .into(r.values)
+                  r.into(engine.ofPoints(Density.LOG_DENSITY))
                       .responsibilities(x, p, c.points().weights, c.points().offsets),
               PointCase::responsibilities),
           index("index nearest", c -> c.nearest, c -> c.nearest(false)),
@@ -180,11 +190,13 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
           new Operation(
               "index query",
               c -> c.index != null && !c.isDoubleQ(),
+              Rows.OF_Q,
               (_, q, _, c, r) -> index(c).query((DiagonalBatch) q, r),
               c -> c.nearest(false).within(Case.FLOAT_CONTRACT)),
           new Operation(
               "monteCarlo",
               c -> c.hasMixtures() && c.n == c.m,
+              Rows.NONE,
               (_, q, p, c, r) -> c.mixtures().monteCarloOfPairs(q, p, r),
               c -> c.mixtures().monteCarloOfPairs()),
           mixtures(
@@ -231,7 +243,8 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
   /** An operation on mixtures of a case's Gaussians. */
   private static Operation mixtures(
       String name, Call call, Function<MixtureCase, Expected> expected) {
-    return new Operation(name, Case::hasMixtures, call, c -> expected.apply(c.mixtures()));
+    return new Operation(
+        name, Case::hasMixtures, Rows.NONE, call, c -> expected.apply(c.mixtures()));
   }
 
   /** An operation on the means of a case's q. */
@@ -239,16 +252,23 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
     return new Operation(
         name,
         Case::hasMixtures,
-        (engine, _, p, c, r) -> call.run(engine, c.points().points, p, c, r),
+        Rows.OF_Q,
+        (engine, q, p, c, r) -> call.run(engine, c.points().of(q), p, c, r),
         c -> expected.apply(c.points()));
   }
 
   private static Operation of(String name, Call call, Function<Case, Expected> expected) {
-    return new Operation(name, c -> c.index == null, call, expected);
+    return of(name, Rows.OF_Q, call, expected);
   }
 
-  private static Operation square(String name, Call call, Function<Case, Expected> expected) {
-    return new Operation(name, c -> c.index == null && c.n == c.m && c.n > 1, call, expected);
+  private static Operation of(
+      String name, Rows rows, Call call, Function<Case, Expected> expected) {
+    return new Operation(name, c -> c.index == null, rows, call, expected);
+  }
+
+  private static Operation square(
+      String name, Rows rows, Call call, Function<Case, Expected> expected) {
+    return new Operation(name, c -> c.index == null && c.n == c.m && c.n > 1, rows, call, expected);
   }
 
   private static Operation index(
@@ -256,6 +276,7 @@ record Operation(String name, Predicate<Case> takes, Call call, Function<Case, E
     return new Operation(
         name,
         c -> c.index != null,
+        Rows.OF_Q,
         (_, q, _, c, r) -> index(c).search((DiagonalBatch) q, options.apply(c), r),
         expected);
   }

@@ -12,7 +12,7 @@ import java.util.stream.IntStream;
 
 /** The means of a case's q as points, and what is expected of their distances and densities in its p: each of one pair, in double. */
 final class PointCase {
-  final DiagonalBatch points;
+  private final DiagonalBatch points;
 
   /** Where the one mixture of all components begins and ends. */
   final int[] offsets;
@@ -31,17 +31,7 @@ final class PointCase {
     this.c = c;
     this.p = p;
     int d = q.dimension();
-    double[] x = new double[q.size() * d];
-    double[] mean = new double[d];
-    for (int i = 0; i < q.size(); i++) {
-      q.readMean(i, mean);
-      System.arraycopy(mean, 0, x, i * d, d);
-    }
-    points =
-        DiagonalBatch.ofPoints(
-            q.isDouble() ? Elements.of(x, "points") : Elements.of(narrowed(x), "points"),
-            d,
-            Platform.rangeCheck());
+    points = pointsOf(q);
     offsets = new int[] {0, c.m};
     weights = Arrays.stream(c.logWeights).map(Math::exp).toArray();
     mahalanobis = values(Density.MAHALANOBIS);
@@ -51,6 +41,25 @@ final class PointCase {
             .mapToDouble(
                 at -> c.contract * (0.5 * mahalanobis[at] + Math.abs(p.logDet(at % c.m)) + d))
             .toArray();
+  }
+
+  /** Returns the means of a batch of the case's, which may be some of its rows. */
+  DiagonalBatch of(Batch q) {
+    return q.size() == c.n ? points : pointsOf(q);
+  }
+
+  private static DiagonalBatch pointsOf(Batch q) {
+    int d = q.dimension();
+    double[] x = new double[q.size() * d];
+    double[] mean = new double[d];
+    for (int i = 0; i < q.size(); i++) {
+      q.readMean(i, mean);
+      System.arraycopy(mean, 0, x, i * d, d);
+    }
+    return DiagonalBatch.ofPoints(
+        q.isDouble() ? Elements.of(x, "points") : Elements.of(narrowed(x), "points"),
+        d,
+        Platform.rangeCheck());
   }
 
   private static float[] narrowed(double[] x) {

@@ -1,7 +1,10 @@
 package dev.kullback.internal.verify;
 
+import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.engine.Workspace;
 import dev.kullback.internal.index.search.NeighborIds;
 import dev.kullback.internal.rows.NeighborLists;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -11,6 +14,19 @@ final class Result {
   double[] values = {};
   float[] floats = {};
   int[] indices = {};
+
+  /** Whether calls see its arrays as memory segments. */
+  boolean isOfSegments;
+
+  /** Begins a call that writes {@link #values}. */
+  Workspace into(Engine engine) {
+    return isOfSegments ? engine.into(MemorySegment.ofArray(values), true) : engine.into(values);
+  }
+
+  /** Begins a call that writes {@link #floats}. */
+  Workspace floatsInto(Engine engine) {
+    return isOfSegments ? engine.into(MemorySegment.ofArray(floats), false) : engine.into(floats);
+  }
 
   /** Fills the arrays with values that show where nothing was written. */
   void clear(Expected expected) {

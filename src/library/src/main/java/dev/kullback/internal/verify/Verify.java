@@ -337,11 +337,7 @@ public final class Verify {
       return;
     }
     for (int k = 0; k < expected.values().length; k++) {
-      double error = Math.abs(result.values[k] - expected.values()[k]);
-      double ratio =
-          result.values[k] == expected.values()[k]
-              ? 0
-              : Double.isNaN(error) ? Double.POSITIVE_INFINITY : error / expected.allowed()[k];
+      double ratio = expected.error(result, k);
       f.worst = Math.max(f.worst, ratio);
       if (ratio > 1) {
         f.note(

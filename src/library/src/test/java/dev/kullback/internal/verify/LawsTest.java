@@ -4,6 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.Backend;
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Chernoff;
@@ -17,6 +20,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Predicate;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -30,16 +34,27 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Tag("device")
 @Tag("vector")
 class LawsTest {
-  /** Rows, columns and dimension: several tiles and bands of rows with tails, several blocks of columns, and several of rows. */
-  private static final int[][] SHAPES = {{45, 45, 33}, {3, 4200, 5}, {300, 7, 6}};
+  /**
+   * Rows, columns and dimension: several tiles and bands of rows with tails, several blocks of columns, and several of rows. In the last, q and p
+   * are one batch.
+   */
+  private static final int[][] SHAPES = {{45, 45, 33}, {3, 4200, 5}, {300, 7, 6}, {26, 26, 9}};
 
   static Stream<Arguments> ofKl() {
     return ofFormulas(Kl.FORWARD);
   }
 
-  /** One of each other family of kernels. */
+  /** Some of each other family of kernels. */
+  private static final List<Formula> OTHERS =
+      List.of(
+          Jeffreys.FORMULA,
+          Chernoff.HELLINGER,
+          Wasserstein2.SQUARED,
+          Kl.REVERSE,
+          Chernoff.ofOrder(0.1));
+
   static Stream<Arguments> ofOthers() {
-    return ofFormulas(Jeffreys.FORMULA, Chernoff.HELLINGER, Wasserstein2.SQUARED);
+    return ofFormulas(OTHERS.toArray(Formula[]::new));
   }
 
   private static Stream<Arguments> ofFormulas(Formula... formulas) {
@@ -70,13 +85,103 @@ class LawsTest {
       return answer(engine, q, c.isSelf ? q : c.makeP.get());
     }
 
+    /** Whether every entry is within its contract: equal parameters give 0, and nothing NaN. */
+    void checkContract(Result result) {
+      assertThat(result.indices).as("%s of %s", operation.name(), c).isEqualTo(expected.indices());
+      assertThat(result.values)
+          .as("%s of %s", operation.name(), c)
+          .hasSameSizeAs(expected.values());
+      for (int k = 0; k < result.values.length; k++) {
+        assertThat(expected.error(result, k))
+            .as(
+                "%s of %s, entry %d: %s, not %s",
+                operation.name(), c, k, result.values[k], expected.values()[k])
+            .isLessThanOrEqualTo(1);
+      }
+    }
+
+    /** Whether blocks of rows, perhaps in segments, have the bits of the whole's rows. */
+    void checkBlocks(Engine engine, Result whole, boolean areSegments) {
+      int n = operation.rows() == Operation.Rows.OF_P ? c.m : c.n;
+      int[] cuts = IntStream.of(0, 1, 2 * n / 3, n).distinct().toArray();
+      int width = hasStarts(whole, n) ? 0 : whole.values.length / n;
+      Result part = new Result();
+      part.isOfSegments = areSegments;
+      for (int k = 1; k < cuts.length; k++) {
+        int from = cuts[k - 1];
+        int to = cuts[k];
+        Batch q = operation.rows() == Operation.Rows.OF_P ? c.q : part(c.q, from, to);
+        Batch p = operation.rows() == Operation.Rows.OF_Q ? c.p : part(c.p, from, to);
+        part.clear(expected);
+        operation.call().run(engine, q, p, c, part);
+        check(
+            "rows %d to %d".formatted(from, to),
+            rows(whole, n, width, from, to),
+            rows(part, to - from, width, 0, to - from));
+      }
+    }
+
+    /** Whether bits of a row depend on no other row: products of matrices, and a device's, are relative to medians of one batch or both. */
+    boolean hasBlocks(boolean isOfDevice) {
+      boolean isOfProducts = !(c.q instanceof DiagonalBatch && c.p instanceof DiagonalBatch);
+      return switch (operation.rows()) {
+        case NONE -> false;
+        case OF_Q -> !isOfProducts || formula == Kl.FORWARD || formula instanceof Chernoff;
+        case OF_P, OF_BOTH -> !isOfProducts && !isOfDevice;
+      };
+    }
+
+    /** Whether exchanging q and p transposes the matrix of a symmetric divergence. */
+    void checkSymmetry(Engine engine, Result matrix) {
+      double[] exchanged = new double[c.n * c.m];
+      engine.into(exchanged).pairwise(c.p, c.q);
+      Result transposed = new Result();
+      transposed.values = Case.transposed(exchanged, c.m, c.n);
+      check("exchanged", matrix, transposed);
+    }
+
     void check(String what, Result first, Result result) {
       assertThat(result.isSame(first))
           .as(
-              "%s of %s, %s: bits differ at %d",
-              operation.name(), c, what, Arrays.mismatch(first.values, result.values))
+              "%s of %s, %s: bits differ at %d, %s, not %s",
+              operation.name(),
+              c,
+              what,
+              Arrays.mismatch(first.values, result.values),
+              Arrays.toString(Arrays.copyOf(result.values, 5)),
+              Arrays.toString(Arrays.copyOf(first.values, 5)))
           .isTrue();
     }
+  }
+
+  private static Batch part(Batch batch, int from, int to) {
+    int[] rows = IntStream.range(from, to).toArray();
+    return switch (batch) {
+      case DiagonalBatch d -> d.select(rows, Platform.rangeCheck());
+      case FullBatch f -> f.select(rows);
+      case LowRankBatch l -> l.select(rows, Platform.rangeCheck());
+    };
+  }
+
+  private static boolean hasStarts(Result r, int n) {
+    return r.indices.length == n + 1 + r.values.length;
+  }
+
+  /**
+   * Returns rows of a result.
+   *
+   * @param width entries of each; 0 where the starts of n rows come before the indices
+   */
+  private static Result rows(Result r, int n, int width, int from, int to) {
+    int a = width > 0 ? from * width : r.indices[from];
+    int b = width > 0 ? to * width : r.indices[to];
+    int ofIndices = width > 0 ? 0 : n + 1;
+    Result rows = new Result();
+    rows.values = Arrays.copyOfRange(r.values, a, b);
+    if (r.indices.length > 0) {
+      rows.indices = Arrays.copyOfRange(r.indices, ofIndices + a, ofIndices + b);
+    }
+    return rows;
   }
 
   /**
@@ -89,8 +194,10 @@ class LawsTest {
     List<Question> questions = new ArrayList<>();
     boolean isIndexed = formula == Kl.FORWARD && kind.ordinal() <= Kind.MIXED.ordinal();
     for (int turn = 0; turn < SHAPES.length; turn++) {
-      // what shares the work is the same on each backend
-      if (!share.has(backend == Backend.SCALAR ? 1 : kind.ordinal() + turn)) {
+      // what shares the work is the same on each backend, and of each divergence
+      int other = OTHERS.indexOf(formula);
+      boolean isLong = backend == Backend.SCALAR || (other >= 0 && turn < SHAPES.length - 1);
+      if (!share.has(isLong ? 1 : kind.ordinal() + turn + other + 1)) {
         continue;
       }
       for (int of : isIndexed ? new int[] {0, threads} : new int[] {0}) {
@@ -122,17 +229,20 @@ class LawsTest {
         formula, Platform.Choice.valueOf(backend.name()), threads, null, vectors::test);
   }
 
-  /** Threads, what ran before on them, what the batches have prepared, and whether C2 has compiled the vector kernels change no bit. */
+  /**
+   * Entries are within their contract. Threads, what ran before on them, what the batches have prepared, whether C2 has compiled the vector kernels,
+   * other rows, whether results go to arrays or segments, and which of a symmetric divergence's two comes first change no bit.
+   */
   @ParameterizedTest
-  @MethodSource("ofKl")
-  void bitsAreThoseOfOneThreadAndNewBatches(Backend backend, Formula formula, Kind kind) {
+  @MethodSource({"ofKl", "ofOthers"})
+  void everyOperation(Backend backend, Formula formula, Kind kind) {
     check(backend, formula, kind, Share.SOME);
   }
 
   @Tag("long")
   @ParameterizedTest
   @MethodSource({"ofKl", "ofOthers"})
-  void bitsOfOtherCases(Backend backend, Formula formula, Kind kind) {
+  void everyOperationOnOtherCases(Backend backend, Formula formula, Kind kind) {
     check(backend, formula, kind, Share.OTHERS);
   }
 
@@ -140,6 +250,9 @@ class LawsTest {
     List<Question> alone = questions(backend, formula, kind, 1, share);
     List<Question> shared = questions(backend, formula, kind, 3, share);
     List<Result> first = answersAnew(alone, backend, _ -> true);
+    for (int k = 0; k < first.size(); k++) {
+      alone.get(k).checkContract(first.get(k));
+    }
     int[] counts = share == Share.SOME ? new int[] {3} : Engines.threadCounts(backend);
     for (int threads : counts) {
       try (Engine engine = engine(formula, backend, threads, _ -> true)) {
@@ -147,6 +260,12 @@ class LawsTest {
           Question asked = shared.get(k);
           Result result = asked.answer(engine, asked.c.q, asked.c.p);
           asked.check(backend + ", threads " + threads, first.get(k), result);
+          if (threads == counts[counts.length - 1] && asked.hasBlocks(backend == Backend.CUDA)) {
+            asked.checkBlocks(engine, result, backend != Backend.CUDA);
+          }
+          if (formula.isSymmetric() && asked.operation.name().equals("pairwise to double")) {
+            asked.checkSymmetry(engine, result);
+          }
         }
       }
     }
