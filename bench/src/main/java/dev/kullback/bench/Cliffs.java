@@ -2,7 +2,9 @@ package dev.kullback.bench;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.Divergence;
+import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.ScaleKind;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.util.Arrays;
@@ -24,7 +26,12 @@ final class Cliffs {
           "squared-wasserstein-2");
 
   /** Standard deviations between rows; the first is what the others are compared with. */
-  private static final double[] NEARNESS = {1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5, 0};
+  private static final double[] NEARNESS = {
+    1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5, 0, 1e-2, 1e-5
+  };
+
+  /** The first of these whose batches state their scales in different ways. */
+  private static final int MIXED = NEARNESS.length - 2;
 
   private static final int SIZE = 128;
 
@@ -33,7 +40,8 @@ final class Cliffs {
   private static final String USAGE =
       """
       bench/run cliffs [--dimension 64] [--warm-up 20] [--seconds 4]
-        A pair's time, and how many times as long pairs take that are so many standard deviations apart.
+        A pair's time, and how many times as long pairs take that are so many standard deviations apart;
+        last where one batch has log-variances.
         Thread CPU time, medians of interleaved calls; each line warms up by itself.
       """;
 
@@ -48,7 +56,7 @@ final class Cliffs {
     int d = options.get("--dimension");
     System.out.print("| divergence | | ns a pair |");
     for (int k = 1; k < NEARNESS.length; k++) {
-      System.out.printf(" %s |", NEARNESS[k]);
+      System.out.printf(" %s%s |", NEARNESS[k], k < MIXED ? "" : ", σ and ln σ²");
     }
     System.out.println("\n|---|---|---|" + "---|".repeat(NEARNESS.length - 1));
     for (String name : DIVERGENCES) {
@@ -71,8 +79,8 @@ final class Cliffs {
     for (int k = 0; k < NEARNESS.length; k++) {
       SplittableRandom random = new SplittableRandom(1);
       double[] center = random.doubles(2L * d, -1, 1).toArray();
-      q[k] = around(center, NEARNESS[k], wide, random);
-      p[k] = around(center, NEARNESS[k], wide, random);
+      q[k] = around(center, NEARNESS[k], wide, false, random);
+      p[k] = around(center, NEARNESS[k], wide, k >= MIXED, random);
     }
     int rounds = 0;
     double[][] times = new double[NEARNESS.length][1 << 16];
@@ -105,24 +113,26 @@ final class Cliffs {
 
   /** Makes rows so many standard deviations from a center, its means and then its log-deviations. */
   private static DiagonalGaussians around(
-      double[] center, double nearness, boolean wide, SplittableRandom random) {
+      double[] center, double nearness, boolean wide, boolean isLog, SplittableRandom random) {
     int d = center.length / 2;
     double[] mean = new double[SIZE * d];
-    double[] std = new double[SIZE * d];
+    double[] scale = new double[SIZE * d];
     for (int k = 0; k < mean.length; k++) {
-      double scale = Math.exp(center[d + k % d]);
-      mean[k] = center[k % d] + nearness * scale * random.nextGaussian();
-      std[k] = scale * Math.exp(nearness * random.nextGaussian() / Math.sqrt(2));
+      double std = Math.exp(center[d + k % d]);
+      mean[k] = center[k % d] + nearness * std * random.nextGaussian();
+      double logStd = center[d + k % d] + nearness * random.nextGaussian() / Math.sqrt(2);
+      scale[k] = isLog ? 2 * logStd : Math.exp(logStd);
     }
+    ScaleKind kind = isLog ? ScaleKind.LOG_VARIANCE : ScaleKind.STD;
     if (wide) {
-      return DiagonalGaussians.ofStd(mean, std, d);
+      return (DiagonalGaussians) Gaussians.of(kind, mean, scale, d);
     }
     float[] mean32 = new float[mean.length];
-    float[] std32 = new float[std.length];
+    float[] scale32 = new float[scale.length];
     for (int k = 0; k < mean.length; k++) {
       mean32[k] = (float) mean[k];
-      std32[k] = (float) std[k];
+      scale32[k] = (float) scale[k];
     }
-    return DiagonalGaussians.ofStd(mean32, std32, d);
+    return (DiagonalGaussians) Gaussians.of(kind, mean32, scale32, d);
   }
 }

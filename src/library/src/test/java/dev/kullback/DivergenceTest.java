@@ -91,7 +91,12 @@ class DivergenceTest {
             Stream.of(
                 Divergence.chernoff(0.05), Divergence.chernoff(0x1p-5), Divergence.renyi(1e-4)))
         .flatMap(d ->
-            Stream.of(Regime.VAE, Regime.ALIKE, Regime.EVERY_SPREAD)
+            Stream.of(
+                    Regime.VAE,
+                    Regime.ALIKE,
+                    Regime.EVERY_SPREAD,
+                    Regime.NEAR_1E_4,
+                    Regime.EQUAL_BUT_FOR_KIND)
                 .map(regime -> Arguments.of(d, regime)));
   }
 
@@ -100,9 +105,15 @@ class DivergenceTest {
   @MethodSource("largerMatrices")
   void meetsTheContractOfLargerMatrices(Divergence divergence, Regime regime) {
     for (boolean isDouble : new boolean[] {false, true}) {
-      Regime.Case drawn = regime.draw(regime.kindPairs().getFirst(), isDouble, 17, 33, 150);
-      String what = "%s, %s, double: %s".formatted(divergence, regime, isDouble);
-      check(divergence, what, drawn.q(), drawn.p());
+      List<Regime.Pair> pairs = regime.kindPairs();
+      for (Regime.Pair kinds :
+          List.of(
+              pairs.getFirst(),
+              pairs.get(pairs.size() / 8))) { // std, and of all pairs std with ln σ²
+        Regime.Case drawn = regime.draw(kinds, isDouble, 17, 33, 150);
+        String what = "%s, %s, %s, double: %s".formatted(divergence, regime, kinds, isDouble);
+        check(divergence, what, drawn.q(), drawn.p());
+      }
     }
   }
 

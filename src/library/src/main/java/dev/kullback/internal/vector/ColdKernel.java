@@ -93,7 +93,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
             }
             boolean isOpen = Double.isNaN(value);
             worker.countAgain(isOpen ? 0 : 1, isOpen ? 1 : 0);
-            if (isOpen && q.kind() == p.kind()) {
+            if (isOpen) {
               if (wide) {
                 value = near64 != null ? near64.value(q, i, p, j) : value;
               } else if (near32 != null) {

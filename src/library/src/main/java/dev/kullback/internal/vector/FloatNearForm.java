@@ -7,6 +7,7 @@ import dev.kullback.internal.formula.NearSeries;
 import dev.kullback.internal.formula.NearTerm;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.EnumMap;
 import java.util.Map;
@@ -15,9 +16,9 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Near form: the divergence of nearly identical Gaussians of one {@link Scale}, without cancellation: a sum of a {@link NearTerm}, as {@code KL = ½ Σ_h
+ * Near form: the divergence of nearly identical Gaussians, without cancellation: a sum of a {@link NearTerm}, as {@code KL = ½ Σ_h
  * [d²/v_p + H]}, with H of the difference of the raw scales s, {@code (s_q − s_p) α_p β_q}. Nearby values subtract exactly and no term is negative, so nothing
- * cancels. The build derives the form in double from this text.
+ * cancels. Batches that state their scales in different ways are compared by variances of two parts. The build derives the form in double from this text.
  *
  * <p>Of KL in float H is a square z², so weighted that {@code z² = σq²/σp² − 1 − ln(σq²/σp²)} but for a relative error of second order. A term is good
  * to 11 roundings, and is in at most 64 sums before promotion, together 4.5e-6. With {@code u = ln(σq²/σp²)}, z² should be {@code ½u²(1 +
@@ -41,8 +42,10 @@ final class FloatNearForm {
 
   static final float LIMIT_OF_KL = 0x1p-17f;
 
-  /** Numbers per dimension of a column: mean, 1/v or v, s, α. */
+  /** Numbers per dimension of a column: mean, 1/v or v, s, α; and of one that is compared with another kind, what v lacks. */
   static final int FIELDS = 4;
+
+  static final int MIXED_FIELDS = FIELDS + 1;
 
   /** Columns that lie side by side. */
   static final int V = VectorWidth.BITS / Float.SIZE;
@@ -53,10 +56,12 @@ final class FloatNearForm {
   static final int MANY = 4 * NR;
 
   private static final Map<NearTerm, Forms> FORMS = new EnumMap<>(NearTerm.class);
+  private static final Map<NearTerm, Forms> MIXED_FORMS = new EnumMap<>(NearTerm.class);
 
   static {
     for (NearTerm term : NearTerm.values()) {
-      FORMS.put(term, new Forms(term));
+      FORMS.put(term, new Forms(term, false));
+      MIXED_FORMS.put(term, new Forms(term, true));
     }
   }
 
@@ -64,6 +69,7 @@ final class FloatNearForm {
   final double weight;
   final double factor;
   private final Forms forms;
+  private final Forms mixedForms;
   private final Map<Scale, float[]> series = new EnumMap<>(Scale.class);
 
   /** A dimension's block of one pair, columns in the first lane. */
@@ -72,8 +78,10 @@ final class FloatNearForm {
   private final float[] scale = new float[PairKl.BLOCK];
   private final float[] weights = new float[PairKl.BLOCK];
   private final float[] spreads = new float[PairKl.BLOCK];
-  private final Rows row = new Rows(mean, scale, weights, spreads, 0);
-  private final float[] column = new float[PairKl.BLOCK * FIELDS * V];
+  private final float[] rests = new float[PairKl.BLOCK];
+  private final Rows row = new Rows(mean, scale, weights, spreads, rests, 0);
+  private final float[] column = new float[PairKl.BLOCK * MIXED_FIELDS * V];
+  private final Variance variance = new Variance();
   private final float[] acc = new float[1];
 
   FloatNearForm(Formula formula, NearTerm term) {
@@ -81,16 +89,36 @@ final class FloatNearForm {
     weight = formula.nearWeight();
     factor = formula.nearFactor();
     forms = Objects.requireNonNull(FORMS.get(term));
+    mixedForms = Objects.requireNonNull(MIXED_FORMS.get(term));
+  }
+
+  /** Whether two batches state their scales in different ways, so that both are stated as variances of two parts. */
+  static boolean areMixed(DiagonalBatch q, DiagonalBatch p) {
+    return q.kind() != p.kind();
+  }
+
+  /** Returns the kind of the scales that are subtracted. */
+  static Scale kind(DiagonalBatch q, DiagonalBatch p) {
+    return areMixed(q, p) ? Scale.VARIANCE : q.kind();
+  }
+
+  static int fields(boolean isMixed) {
+    return isMixed ? MIXED_FIELDS : FIELDS;
+  }
+
+  private Forms forms(boolean isMixed) {
+    return isMixed ? mixedForms : forms;
   }
 
   /**
-   * Means, raw scales, β, and where the term reads it v or 1/v, row-major.
+   * Means, scales, β, where the term reads it v or 1/v, and what variances lack that are compared with another kind, row-major.
    *
    * @param copies how many of the first two are not the batch's own
    */
-  record Rows(float[] mean, float[] scale, float[] weights, float[] spreads, int copies) {
+  record Rows(
+      float[] mean, float[] scale, float[] weights, float[] spreads, float[] rests, int copies) {
     private long bytes() {
-      return Float.BYTES * ((1L + copies) * weights.length + spreads.length);
+      return Float.BYTES * ((1L + copies) * weights.length + spreads.length + rests.length);
     }
   }
 
@@ -99,22 +127,24 @@ final class FloatNearForm {
     final DerivedForm<DiagonalBatch, Columns> columns;
     final DerivedForm<DiagonalBatch, Rows> rows;
 
-    Forms(NearTerm term) {
-      columns = new DerivedForm<>(g -> new Columns(g, term), Columns::bytes);
-      rows = new DerivedForm<>(g -> rows(g, term), Rows::bytes);
+    Forms(NearTerm term, boolean isMixed) {
+      columns = new DerivedForm<>(g -> new Columns(g, term, isMixed), Columns::bytes);
+      rows = new DerivedForm<>(g -> rows(g, term, isMixed), Rows::bytes);
     }
   }
 
   /**
-   * The panels of a batch: {@code [b][h][FIELDS][V]} for vectors b of its columns; contiguous for each vector, so that a block stays in the
+   * The panels of a batch: {@code [b][h][fields][V]} for vectors b of its columns; contiguous for each vector, so that a block stays in the
    * L1 cache.
    */
   private static final class Columns {
     private final NearTerm term;
+    private final boolean isMixed;
     private final AtomicReferenceArray<float @Nullable []> panels;
 
-    Columns(DiagonalBatch g, NearTerm term) {
+    Columns(DiagonalBatch g, NearTerm term, boolean isMixed) {
       this.term = term;
+      this.isMixed = isMixed;
       panels = new AtomicReferenceArray<>(Math.ceilDiv(g.size(), NR));
     }
 
@@ -122,7 +152,7 @@ final class FloatNearForm {
     float[] panel(DiagonalBatch g, int index) {
       float[] panel = panels.get(index);
       if (panel == null) {
-        panel = pack(g, term, index * NR);
+        panel = pack(g, term, isMixed, index * NR);
         panels.set(index, panel);
       }
       return panel;
@@ -142,12 +172,12 @@ final class FloatNearForm {
     }
   }
 
-  Rows rows(DiagonalBatch q) {
-    return forms.rows.of(q);
+  Rows rows(DiagonalBatch q, boolean isMixed) {
+    return forms(isMixed).rows.of(q);
   }
 
-  float[] panel(DiagonalBatch p, int index) {
-    return forms.columns.of(p).panel(p, index);
+  float[] panel(DiagonalBatch p, boolean isMixed, int index) {
+    return forms(isMixed).columns.of(p).panel(p, index);
   }
 
   /** Returns the coefficients of a kind of scales, as many as the micro-kernel of the term takes. */
@@ -179,9 +209,17 @@ final class FloatNearForm {
     return coefficients;
   }
 
-  /** Returns the least KL of which what D terms lose by underflow is below a rounding: in float at most 2⁻¹⁴⁸ each. */
-  static double leastKl(int dimension) {
-    return dimension * (Float.SIZE == 32 ? 0x1p-124 : 0x1p-1000);
+  /**
+   * Returns the least KL of which what D terms lose by underflow is below a rounding: in float at most 2⁻¹⁴⁸ each. Of mixed kinds u is within {@code δ =
+   * 2⁻⁴⁷}, in double {@code 2⁻⁹⁶·⁹}: two variances have 2⁻⁹⁸ each, as {@link Variance} has, and their parts, and the difference of the second parts,
+   * a rounding squared. As H is about ½u², the sum 2 KL is within {@code Σ|u|δ ≤ δ √(4D KL)}, which is δ √(D/KL) of it, and at most 6.8e-7
+   * or, in double, 3.5e-13.
+   */
+  static double leastKl(int dimension, boolean isMixed) {
+    return dimension
+        * (isMixed
+            ? Float.SIZE == 32 ? 0x1p-53 : 0x1p-111
+            : Float.SIZE == 32 ? 0x1p-124 : 0x1p-1000);
   }
 
   /**
@@ -189,58 +227,110 @@ final class FloatNearForm {
    * one by one.
    */
   boolean isPacked(DiagonalBatch q, DiagonalBatch p, int panel, int open) {
-    Columns made = forms.columns.made(p);
+    Columns made = forms(areMixed(q, p)).columns.made(p);
     return (made != null && made.isMade(panel))
         || open >= MANY
         || (p.isWorthForms(open) && q.isWorthForms(open));
   }
 
-  private static float[] pack(DiagonalBatch g, NearTerm term, int first) {
+  private static float[] pack(DiagonalBatch g, NearTerm term, boolean isMixed, int first) {
     int d = g.dimension();
-    float[] columns = new float[NR * FIELDS * d];
+    int fields = fields(isMixed);
+    float[] columns = new float[NR * fields * d];
+    Variance v = new Variance();
     Checkpoint checkpoint = new Checkpoint();
     for (int j = 0; j < Math.min(NR, g.size() - first); j++) {
       checkpoint.pass(Checkpoint.ofPlain(d));
-      putColumn(g, term, (first + j) * d, d, columns, j / V * V * FIELDS * d + j % V);
+      int to = j / V * V * fields * d + j % V;
+      putColumn(g, term, isMixed ? v : null, (first + j) * d, d, columns, to);
     }
     return columns;
   }
 
-  /** Puts n dimensions of a column, from the batch's element {@code from} on. */
+  /**
+   * Puts n dimensions of a column, from the batch's element {@code from} on.
+   *
+   * @param mixed what states scales as variances of two parts, or null if they stay as they are
+   */
   @SuppressWarnings("cast") // redundant in double
   private static void putColumn(
-      DiagonalBatch g, NearTerm term, int from, int n, float[] columns, int first) {
-    Scale kind = g.kind();
-    for (int k = from, to = first; k < from + n; k++, to += FIELDS * V) {
-      double scale = g.scale(k);
+      DiagonalBatch g,
+      NearTerm term,
+      @Nullable Variance mixed,
+      int from,
+      int n,
+      float[] columns,
+      int first) {
+    Scale kind = mixed != null ? Scale.VARIANCE : g.kind();
+    int fields = fields(mixed != null);
+    for (int k = from, to = first; k < from + n; k++, to += fields * V) {
+      double scale = scale(g, k, mixed);
       columns[to] = (float) g.mean(k);
       columns[to + V] = (float) spread(kind, term, scale);
       columns[to + 2 * V] = (float) scale;
       columns[to + 3 * V] = (float) columnWeight(kind, term, scale);
+      if (mixed != null) {
+        columns[to + 4 * V] = rest(mixed);
+      }
     }
   }
 
-  private static Rows rows(DiagonalBatch g, NearTerm term) {
+  private static double scale(DiagonalBatch g, int index, @Nullable Variance mixed) {
+    if (mixed == null) {
+      return g.scale(index);
+    }
+    mixed.set(g.kind(), g.scale(index));
+    return mixed.toDouble();
+  }
+
+  /** Returns what a variance lacks once it is rounded. */
+  @SuppressWarnings("cast") // redundant in double
+  private static float rest(Variance v) {
+    double rounded = (float) v.toDouble();
+    return (float) (v.toDouble() - rounded + v.restToDouble());
+  }
+
+  private static Rows rows(DiagonalBatch g, NearTerm term, boolean isMixed) {
     int d = g.dimension();
-    float[] weights = new float[g.size() * d];
-    float[] spreads = new float[term == NearTerm.KL ? 0 : weights.length];
+    int length = g.size() * d;
+    int copies = (g.isDouble() != (Float.SIZE == 64) ? 1 : 0) + (isMixed || g.isShared() ? 1 : 0);
+    Rows rows =
+        new Rows(
+            g.mean32(),
+            isMixed ? new float[length] : g.allScales32(),
+            new float[length],
+            new float[term == NearTerm.KL ? 0 : length],
+            new float[isMixed ? length : 0],
+            copies);
+    Variance v = new Variance();
     Checkpoint checkpoint = new Checkpoint();
     for (int i = 0; i < g.size(); i++) {
       checkpoint.pass(Checkpoint.ofPlain(d));
-      putWeights(g, term, i * d, d, weights, spreads, i * d);
+      putScales(g, term, isMixed ? v : null, i * d, d, rows, i * d);
     }
-    int copies = g.isDouble() != (Float.SIZE == 64) ? 2 : g.isShared() ? 1 : 0;
-    return new Rows(g.mean32(), g.allScales32(), weights, spreads, copies);
+    return rows;
   }
 
+  /** Puts what rows have of n scales; {@code mixed} as in {@link #putColumn}, and if null the scales stand there. */
   @SuppressWarnings("cast") // redundant in double
-  private static void putWeights(
-      DiagonalBatch g, NearTerm term, int from, int n, float[] weights, float[] spreads, int to) {
+  private static void putScales(
+      DiagonalBatch g,
+      NearTerm term,
+      @Nullable Variance mixed,
+      int from,
+      int n,
+      Rows rows,
+      int to) {
+    Scale kind = mixed != null ? Scale.VARIANCE : g.kind();
     for (int k = 0; k < n; k++) {
-      double scale = g.scale(from + k);
-      weights[to + k] = (float) rowWeight(g.kind(), term, scale);
+      double scale = scale(g, from + k, mixed);
+      if (mixed != null) {
+        rows.scale[to + k] = (float) scale;
+        rows.rests[to + k] = rest(mixed);
+      }
+      rows.weights[to + k] = (float) rowWeight(kind, term, scale);
       if (term != NearTerm.KL) {
-        spreads[to + k] = (float) spread(g.kind(), term, scale);
+        rows.spreads[to + k] = (float) spread(kind, term, scale);
       }
     }
   }
@@ -280,27 +370,30 @@ final class FloatNearForm {
   /** Computes the divergence of one entry without vectors, to the bits of {@link FloatNearKernel}; NaN where this form does not hold. */
   double value(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
+    boolean isMixed = areMixed(q, p);
     boolean isPacked = isPacked(q, p, j / NR, 1);
-    Rows rows = isPacked ? rows(q) : row;
-    float[] columns = isPacked ? panel(p, j / NR) : column;
+    Rows rows = isPacked ? rows(q, isMixed) : row;
+    float[] columns = isPacked ? panel(p, isMixed, j / NR) : column;
     double kl = 0;
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
       int from = i * d + h;
-      int at = (j % NR / V * d + h) * FIELDS * V + j % V;
+      int at = (j % NR / V * d + h) * fields(isMixed) * V + j % V;
       if (!isPacked) {
-        putRow(q, from, length);
-        putColumn(p, term, j * d + h, length, column, 0);
+        putRow(q, isMixed ? variance : null, from, length);
+        putColumn(p, term, isMixed ? variance : null, j * d + h, length, column, 0);
         from = 0;
         at = 0;
       }
       ScalarNearMicroKernel.tile1x1(
           term,
           q.kind(),
+          isMixed,
           rows.mean,
           rows.scale,
           rows.weights,
           rows.spreads,
+          rows.rests,
           from,
           d,
           0,
@@ -309,7 +402,7 @@ final class FloatNearForm {
           length,
           weight,
           factor,
-          coefficients(q.kind()),
+          coefficients(kind(q, p)),
           acc,
           0);
       kl += acc[0];
@@ -320,21 +413,21 @@ final class FloatNearForm {
 
   /** Puts n dimensions of a row, from the batch's element {@code from} on. */
   @SuppressWarnings("cast") // redundant in double
-  private void putRow(DiagonalBatch g, int from, int n) {
+  private void putRow(DiagonalBatch g, @Nullable Variance mixed, int from, int n) {
     for (int k = 0; k < n; k++) {
       mean[k] = (float) g.mean(from + k);
       scale[k] = (float) g.scale(from + k);
     }
-    putWeights(g, term, from, n, weights, spreads, 0);
+    putScales(g, term, mixed, from, n, row, 0);
   }
 
   static boolean areEqual(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return q.isDouble() == p.isDouble() && q.isEqual(i, p, j);
+    return q.isDouble() == p.isDouble() && q.kind() == p.kind() && q.isEqual(i, p, j);
   }
 
   /** Whether a KL other than 0 is within the contract: this precision holds the scales, and neither underflow nor {@link #LIMIT} shows. */
   static boolean isRight(double kl, DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return kl >= leastKl(q.dimension())
+    return kl >= leastKl(q.dimension(), areMixed(q, p))
         && kl < Double.POSITIVE_INFINITY
         && !q.beyond32().get(i)
         && !p.beyond32().get(j);

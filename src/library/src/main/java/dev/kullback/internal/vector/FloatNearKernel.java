@@ -30,24 +30,28 @@ final class FloatNearKernel {
   /** Computes {@link #kl} of the first {@code count} of {@link #rows}, NaN where the form does not hold. */
   private void compute(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
     int d = q.dimension();
-    FloatNearForm.Rows values = form.rows(q);
-    float[] columns = form.panel(p, t.column / NR);
-    float[] series = form.coefficients(q.kind());
+    boolean isMixed = FloatNearForm.areMixed(q, p);
+    int fields = FloatNearForm.fields(isMixed);
+    FloatNearForm.Rows values = form.rows(q, isMixed);
+    float[] columns = form.panel(p, isMixed, t.column / NR);
+    float[] series = form.coefficients(FloatNearForm.kind(q, p));
     Arrays.fill(rows, count, count + 3, rows[count - 1]);
     Arrays.fill(same, 0);
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
       for (int c = 0; c < t.columns; c += V) {
         // a block of dimensions stays in the L1 cache for all rows
-        int at = (c / V * d + h) * FloatNearForm.FIELDS * V;
+        int at = (c / V * d + h) * fields * V;
         for (int k = 0; k < count; k += 4) {
           NearMicroKernel.tile4x1(
               form.term,
               q.kind(),
+              isMixed,
               values.mean(),
               values.scale(),
               values.weights(),
               values.spreads(),
+              values.rests(),
               t.row * d + h,
               d,
               rows[k],
@@ -72,9 +76,13 @@ final class FloatNearKernel {
   boolean store(Tile t, DiagonalBatch q, DiagonalBatch p, TileSums<?> floats, TileSums<?> doubles) {
     Arrays.setAll(rows, i -> i);
     compute(t, q, p, t.rows);
-    double least = FloatNearForm.leastKl(q.dimension());
+    double least = leastKl(q, p);
     int stored = Epilogue.storeNear(t, kl, floats, doubles, least);
     return stored > 0 || (stored == 0 && areLowEqual(t, q, p, least));
+  }
+
+  private static double leastKl(DiagonalBatch q, DiagonalBatch p) {
+    return FloatNearForm.leastKl(q.dimension(), FloatNearForm.areMixed(q, p));
   }
 
   /** Whether the entries below {@code least} are those of equal parameters. */
@@ -117,9 +125,7 @@ final class FloatNearKernel {
     }
     compute(t, q, p, count);
     putBeyond(t, q, p);
-    return t.settle(kl, FloatNearForm.leastKl(q.dimension())) == 0
-        ? 0
-        : settleEqual(t, q, p, count);
+    return t.settle(kl, leastKl(q, p)) == 0 ? 0 : settleEqual(t, q, p, count);
   }
 
   /** Puts NaN where this precision does not hold the scales. */

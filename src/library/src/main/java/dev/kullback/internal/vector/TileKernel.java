@@ -131,7 +131,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     worker.countAgain(0, open);
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
-    if (near64 != null && open > 0 && q.kind() == p.kind()) {
+    if (near64 != null && open > 0) {
       open = near64.settle(tile, q, p, open);
     }
     storeRest(operands, open);
@@ -202,7 +202,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     }
     int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat, afterFloat == all);
     worker.countAgain(afterFloat - afterDouble, afterDouble);
-    boolean mayBeNear = near32 != null && afterDouble > 0 && q.kind() == p.kind();
+    boolean mayBeNear = near32 != null && afterDouble > 0;
     storeRest(
         operands, near32 != null && mayBeNear ? near32.settle(t, q, p, afterDouble) : afterDouble);
     if (all == 0) {

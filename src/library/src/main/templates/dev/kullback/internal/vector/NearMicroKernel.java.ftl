@@ -1,7 +1,7 @@
 <#include "Lanes.ftl">
 <#-- Four rows by one vector of columns, to spread the column loads, which cross cache lines; two rows ran at 60 % of this in float. -->
 <#function rows><#return asVectors?then(4, 1)></#function>
-<#macro parameters t term="" isWeighted=true hasSeries=true>
+<#macro parameters t term="" isWeighted=true hasSeries=true isMixed=true>
       ${t}[] mean,
       ${t}[] scale,
 <#if isWeighted>
@@ -9,6 +9,9 @@
 </#if>
 <#if term != "kl">
       ${t}[] spread,
+</#if>
+<#if isMixed>
+      ${t}[] rest,
 </#if>
       int first,
       int d,
@@ -28,8 +31,8 @@
       ${t}[] acc,
       int to) {
 </#macro>
-<#function arguments term isWeighted=true hasSeries=true>
-<#local text>mean, scale, ${isWeighted?then("weight, ", "")}${(term != "kl")?then("spread, ", "")}first, d, <#list 0..<rows() as i>i${i}, </#list>columns, j, length, ${(term == "chernoff")?then("weightQ, ", "")}factor, ${hasSeries?then("series, ", "")}acc, to</#local>
+<#function arguments term isMixed=false isWeighted=true hasSeries=true>
+<#local text>mean, scale, ${isWeighted?then("weight, ", "")}${(term != "kl")?then("spread, ", "")}${isMixed?then("rest, ", "")}first, d, <#list 0..<rows() as i>i${i}, </#list>columns, j, length, ${(term == "chernoff")?then("weightQ, ", "")}factor, ${hasSeries?then("series, ", "")}acc, to</#local>
 <#return text>
 </#function>
 <#-- Declares a polynomial of x, whose coefficients c{from}, c{from + 1}, … descend. -->
@@ -39,12 +42,12 @@
       ${sum} = ${fma(sum, x, "c${from + k}")};
 </#list>
 </#macro>
-<#-- A kernel of the term x + y² (E(y²) + y O(y²)) of so many coefficients, or without any of x + y². The scales' differences are y if unweighted. -->
-<#macro tile name term=name even=0 odd=0 isWeighted=true>
+<#-- A kernel of the term x + y² (E(y²) + y O(y²)) of so many coefficients, or without any of x + y². The scales' differences are y if unweighted, and have a second part if mixed. -->
+<#macro tile name term even=0 odd=0 isMixed=false isWeighted=true>
 <#local R = rows(), t = lane?lower_case, cast = (lane == "Float")?then("(float) ", "")>
 
-  private static void ${name}(
-<@parameters t term isWeighted even gt 0/>
+  private static void ${name}${isMixed?then("OfMixed", "")}(
+<@parameters t term isWeighted even gt 0 isMixed/>
 <#list 0..<R as i>
     int k${i} = first + i${i} * d;
     ${vector} a${i} = ${zero()};
@@ -60,7 +63,7 @@
     ${vector} columnWeight = ${broadcast("${cast}(1 - weightQ)")};
 </#if>
     for (int h = 0; h < length; h++) {
-      int k = j + h * (${lane}NearForm.FIELDS * ${lane}NearForm.V);
+      int k = j + h * (${lane}NearForm.${isMixed?then("MIXED_", "")}FIELDS * ${lane}NearForm.V);
       ${vector} m = ${load("columns", "k")};
       ${vector} r = ${load("columns", "k + ${lane}NearForm.V")};
 <#if term == "chernoff">
@@ -70,10 +73,16 @@
 <#if isWeighted>
       ${vector} w = ${load("columns", "k + 3 * ${lane}NearForm.V")};
 </#if>
+<#if isMixed>
+      ${vector} l = ${load("columns", "k + 4 * ${lane}NearForm.V")};
+</#if>
       ${vector} x, y;
 <#list 0..<R as i>
       x = ${sub(broadcast("mean[k${i} + h]"), "m")};
       y = ${sub(broadcast("scale[k${i} + h]"), "s")};
+<#if isMixed>
+      y = ${add("y", sub(broadcast("rest[k${i} + h]"), "l"))};
+</#if>
 <#if isWeighted>
 <#if term == "kl">
       y = ${mul(mul("y", "w"), broadcast("weight[k${i} + h]"))};
@@ -134,40 +143,67 @@ final class ${class} {
    * Stores the divergences of rows i0 to i${rows() - 1} of a tile, whose first begins at {@code first}, and of the vector of columns at {@code j}, over
    * {@code length} dimensions, to {@code acc[i·NR + to]}; NaN beyond the form's limit.
    *
+   * @param kind that of both batches' scales, unless they are mixed
    * @param spread v or 1/v of rows, where the term reads it
+   * @param rest what variances of rows lack, if scales are mixed
    * @param weightQ weight of q's variance
    * @param series coefficients of the terms that have a series, as {@link dev.kullback.internal.formula.NearSeries} gives them
    */
   static void tile${rows()}x1(
       NearTerm term,
       Scale kind,
+      boolean isMixed,
 <@parameters of?lower_case/>
     switch (term) {
 <#if of == "Float">
-      case KL -> kl(${arguments("kl", true, false)});
+      case KL -> {
+        if (isMixed) {
+          klOfMixed(${arguments("kl", true, true, false)});
+        } else {
+          kl(${arguments("kl", false, true, false)});
+        }
+      }
       case JEFFREYS -> throw new AssertionError(kind);
 <#else>
       case KL -> {
-        if (kind == Scale.LOG_VARIANCE) {
-          klOfLogs(${arguments("kl", false)});
+        if (isMixed) {
+          klOfMixed(${arguments("kl", true)});
+        } else if (kind == Scale.LOG_VARIANCE) {
+          klOfLogs(${arguments("kl", false, false)});
         } else {
           kl(${arguments("kl")});
         }
       }
-      case JEFFREYS -> jeffreys(${arguments("jeffreys")});
+      case JEFFREYS -> {
+        if (isMixed) {
+          jeffreysOfMixed(${arguments("jeffreys", true)});
+        } else {
+          jeffreys(${arguments("jeffreys")});
+        }
+      }
 </#if>
-      case CHERNOFF -> chernoff(${arguments("chernoff")});
+      case CHERNOFF -> {
+        if (isMixed) {
+          chernoffOfMixed(${arguments("chernoff", true)});
+        } else {
+          chernoff(${arguments("chernoff")});
+        }
+      }
     }
   }
 <#local text>
+<#list [false, true] as isMixed>
 <#if of == "Float">
-<@tile "kl"/>
-<@tile "chernoff" "chernoff" 2 2/>
+<@tile "kl" "kl" 0 0 isMixed/>
+<@tile "chernoff" "chernoff" 2 2 isMixed/>
 <#else>
-<@tile "kl" "kl" 2 7/>
-<@tile "klOfLogs" "kl" 5 5 false/>
-<@tile "jeffreys" "jeffreys" 5/>
-<@tile "chernoff" "chernoff" 8 8/>
+<@tile "kl" "kl" 2 7 isMixed/>
+<@tile "jeffreys" "jeffreys" 5 0 isMixed/>
+<@tile "chernoff" "chernoff" 8 8 isMixed/>
+</#if>
+</#list>
+<#if of == "Double">
+<@tile "klOfLogs" "kl" 5 5 false false/>
 </#if>
 </#local>
 ${text?replace("(S,", "(Species.${of?upper_case},")?replace("zero(S)", "zero(Species.${of?upper_case})")}
