@@ -111,6 +111,22 @@ class AllocationTest {
     }
   }
 
+  /** Two batches that each share a matrix, of which one is whitened by the other's in each call, and Jeffreys' divergence both. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void warmCallsOfSharedMatricesAllocateNothing(Backend backend) {
+    double[] means = new Random(1).doubles(21 * 2, -1, 1).toArray();
+    FullGaussians q = FullGaussians.ofCovariance(means, new double[] {2, .5, .5, 1}, 2);
+    FullGaussians p = FullGaussians.ofCovariance(means, new double[] {1, .3, .3, 1}, 2);
+    double[] out = new double[21 * 21];
+    for (Divergence divergence : new Divergence[] {Divergence.KL, Divergence.JEFFREYS}) {
+      try (KlEngine engine = KlEngine.builder().backend(backend).divergence(divergence).build()) {
+        check(backend + " shared, " + divergence, () -> engine.pairwise(q, p, out));
+        check(backend + " shared with itself, " + divergence, () -> engine.pairwise(q, q, out));
+      }
+    }
+  }
+
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void warmReductionsAllocateNothing(Backend backend) {

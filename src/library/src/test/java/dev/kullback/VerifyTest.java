@@ -86,7 +86,7 @@ class VerifyTest {
           .allMatch(line -> line.endsWith(" ok"));
       assertThat(lines.getLast())
           .isEqualTo(
-              "tried with 18 of 300 pairs of batches, of each kind one at least; more time tries more");
+              "tried with 19 of 318 pairs of batches, of each kind one at least; more time tries more");
     }
   }
 

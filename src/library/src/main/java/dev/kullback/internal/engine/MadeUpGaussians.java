@@ -138,6 +138,14 @@ public final class MadeUpGaussians {
         of(mean, isDouble), of(matrix, isDouble), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
   }
 
+  /** Makes a new batch of doubles that share the first one's matrix. */
+  public Batch sharingFirst(MatrixForm kind, Supplier<Factorization> factorization) {
+    double[] all = kind == MatrixForm.SCALE_TRIL ? scaleTril : covariance;
+    double[] first = Arrays.copyOf(all, d * d);
+    return Factors.of(
+        of(mean, true), of(first, true), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
+  }
+
   /** Makes a new batch of doubles of which the first columns of the factors are added to the diagonal. */
   public Batch lowRank(int most) {
     int r = Math.min(most, d);

@@ -349,6 +349,10 @@ public final class Workspace extends Worker {
 
   @Override
   public void share(int tasks, IntConsumer task) {
+    if (engine.crew.isAlone(tasks)) {
+      super.share(tasks, task); // allocates nothing
+      return;
+    }
     engine.crew.share(
         tasks,
         this,

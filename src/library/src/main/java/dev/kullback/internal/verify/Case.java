@@ -271,6 +271,9 @@ final class Case implements AutoCloseable {
       return g.lowRank(RANK);
     }
     MatrixForm matrix = kind == Kind.COVARIANCE ? MatrixForm.COVARIANCE : MatrixForm.SCALE_TRIL;
+    if (kind == Kind.SHARED_FULL) {
+      return g.sharingFirst(matrix, Platform::factorization);
+    }
     return full ? g.full(matrix, isDouble, Platform::factorization) : g.diagonal(scale, isDouble);
   }
 

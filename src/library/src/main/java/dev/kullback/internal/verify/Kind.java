@@ -13,6 +13,7 @@ enum Kind {
   NEAR_FULL("full double near-duplicates", true),
   DIAGONAL_FULL("float diagonal and full", false),
   FULL_DIAGONAL("float full and diagonal", false),
+  SHARED_FULL("full double that share a matrix", true),
   LOW_RANK("double low rank", true);
 
   final String title;
@@ -29,7 +30,7 @@ enum Kind {
 
   boolean isFull(boolean asQ) {
     return switch (this) {
-      case FULL, COVARIANCE, NEAR_FULL -> true;
+      case FULL, COVARIANCE, NEAR_FULL, SHARED_FULL -> true;
       case DIAGONAL_FULL -> !asQ;
       case FULL_DIAGONAL -> asQ;
       default -> false;

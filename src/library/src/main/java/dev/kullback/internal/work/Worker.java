@@ -145,10 +145,9 @@ public class Worker {
 
   /** Does the tasks 0 … n − 1 of the work that comes before a call's blocks, with whatever threads the call has. */
   public void share(int tasks, IntConsumer task) {
-    Checkpoint look = new Checkpoint();
     for (int k = 0; k < tasks; k++) {
       checkInterrupt(); // of the call, if there is one
-      look.pass(Checkpoint.LOOK);
+      checkpoint.pass(Checkpoint.LOOK);
       task.accept(k);
     }
   }
