@@ -190,6 +190,7 @@ public final class FullPair implements Formula.Full {
   public void clear() {
     q.clear();
     p.clear();
+    lowRank.clear();
   }
 
   /** Returns KL(q_i ‖ p_j). */

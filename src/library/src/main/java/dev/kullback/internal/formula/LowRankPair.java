@@ -7,6 +7,7 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Computes KL of one pair with low-rank covariances, {@code Σ = V + WWᵀ}, from differences. With V, U, M = CCᵀ and K = M − I of p, {@code
@@ -82,6 +83,13 @@ final class LowRankPair implements Formula.Full {
 
   private double[][] u = {};
   private double[][] g = {};
+
+  /** W_q by block and column, kept for the next pair, as the pairs of a block go row by row. */
+  private double[][] w = {};
+
+  private @Nullable LowRankBatch ofW;
+  private int rowOfW;
+  private int rankOfW;
   private double[] sizeU = {};
   private double[] sizeG = {};
 
@@ -102,7 +110,9 @@ final class LowRankPair implements Formula.Full {
   }
 
   @Override
-  public void clear() {}
+  public void clear() {
+    ofW = null;
+  }
 
   @Override
   public double divergence(Batch qs, int i, Batch ps, int j) {
@@ -140,6 +150,8 @@ final class LowRankPair implements Formula.Full {
     if (u.length < r * blocks) {
       u = new double[r * blocks][BLOCK];
       g = new double[r * blocks][BLOCK];
+      w = new double[r * blocks][BLOCK];
+      ofW = null;
     }
     if (ud.length < r) {
       sums = new double[KINDS * r * r];
@@ -158,9 +170,14 @@ final class LowRankPair implements Formula.Full {
     int r = capacitance.rank();
     double squares = take(q, i, p, j);
     transpose(p, j, u);
-    transpose(q, i, g);
+    if (q != ofW || i != rowOfW || r != rankOfW) {
+      transpose(q, i, w);
+      ofW = q;
+      rowOfW = i;
+      rankOfW = r;
+    }
     for (int k = 0; k < r * blocks; k++) {
-      subtract(g[k], u[k]);
+      subtract(w[k], u[k], g[k]);
     }
     for (int k = 0; k < r; k++) {
       for (int place = 0; place < KINDS * r; place++) {
@@ -247,20 +264,24 @@ final class LowRankPair implements Formula.Full {
     return squares;
   }
 
-  /** Puts the columns of W where they are blocks, with 0 behind the dimensions and for those that it lacks. */
+  /**
+   * Puts the columns of W where they are blocks, with 0 behind the dimensions and for those that it lacks. With dimensions in the outer loop and W_q
+   * anew for each pair, a pair took 58 µs instead of 50 (Zen 4, D = 512, r = 8).
+   */
   private void transpose(LowRankBatch batch, int i, double[][] to) {
+    double[] factor = batch.factor();
     int d = batch.dimension();
     int rank = batch.rank();
     int r = capacitance.rank();
-    for (int k = 0; k < r * blocks; k++) {
-      if (k % r >= rank || k / r >= d / BLOCK) {
-        Arrays.fill(to[k], 0);
-      }
-    }
-    for (int h = 0, from = i * d * rank; h < d; h++) {
-      int row = h / BLOCK * r;
-      for (int k = 0; k < rank; k++, from++) {
-        to[row + k][h % BLOCK] = batch.factor()[from];
+    for (int b = 0; b < blocks; b++) {
+      int length = Math.clamp(d - b * BLOCK, 0, BLOCK);
+      for (int k = 0; k < r; k++) {
+        double[] column = to[b * r + k];
+        int end = k < rank ? length : 0;
+        for (int t = 0, from = (i * d + b * BLOCK) * rank + k; t < end; t++, from += rank) {
+          column[t] = factor[from];
+        }
+        Arrays.fill(column, end, BLOCK, 0);
       }
     }
   }
@@ -295,9 +316,9 @@ final class LowRankPair implements Formula.Full {
     }
   }
 
-  private static void subtract(double[] from, double[] x) {
+  private static void subtract(double[] x, double[] y, double[] to) {
     for (int t = 0; t < BLOCK; t++) {
-      from[t] -= x[t];
+      to[t] = x[t] - y[t];
     }
   }
 
