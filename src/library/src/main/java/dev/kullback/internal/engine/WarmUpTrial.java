@@ -224,10 +224,7 @@ final class WarmUpTrial {
     return true;
   }
 
-  /**
-   * Tries the divergence of full covariances, with what packs its operands. What whitens means by a matrix that all share is shown to C2 alone: tried, too,
-   * it takes 3.0 s instead of 2.6, and 2.4 without, where the first calls that whiten take five times as long (Zen 4, D = 32, 300 x 300).
-   */
+  /** Tries the divergence of full covariances, with what packs its operands. */
   boolean full(KernelGroup group) {
     Engine vectors = engine(formula, g -> g == group);
     Engine plain = engine(formula, _ -> false);
@@ -239,11 +236,7 @@ final class WarmUpTrial {
         if (!tryOut(
             () -> matrices(plain, full(q), full(p)),
             () -> matrices(vectors, full(q), full(p)),
-            () -> {
-              if (group != KernelGroup.FULL_CHERNOFF) { // it whitens none
-                matrices(vectors, shared(q), shared(p));
-              }
-            },
+            () -> {},
             d == FEW_FULL_DIMENSIONS ? PAST_INTERPRETER : spread == FAR ? NO_SLOWER : SLOWER)) {
           return false;
         }
@@ -305,10 +298,6 @@ final class WarmUpTrial {
 
   private static Batch full(MadeUpGaussians g) {
     return g.full(MatrixForm.SCALE_TRIL, true, Cholesky::new);
-  }
-
-  private static Batch shared(MadeUpGaussians g) {
-    return g.sharingFirst(MatrixForm.SCALE_TRIL, Cholesky::new);
   }
 
   private static void pairs(Engine engine, Batch q, Batch p, Batch others) {
