@@ -248,6 +248,13 @@ def mixtures(wq, gq, wp, gp, is_diagonal):
     yield "runnalls", [cost(x, is_diagonal) for x in q]
 
 
+def points(x, w, p):
+    """Of points and two mixtures of two components each."""
+    terms = [[w[j] * exp(log_density(m, p[j])) for j in range(4)] for m in x]
+    yield "logLikelihood", [log(t[k] + t[k + 1]) for t in terms for k in (0, 2)]
+    yield "responsibilities", [t[j] / (t[j // 2 * 2] + t[j // 2 * 2 + 1]) for t in terms for j in range(4)]
+
+
 def moments(x, is_diagonal):
     mean = sum((w * m for w, (m, _) in x), matrix(len(x[0][1][0]), 1))
     c = sum((w * (c + (m - mean) * (m - mean).T) for w, (m, c) in x), matrix(mean.rows, mean.rows))
@@ -413,6 +420,8 @@ def case(kind, regime, is_double, q, p, with_gradient=False, with_mixtures=False
     is_low_rank = q.factors or p.factors
     for name, of in (LOW_RANK if is_low_rank else DIVERGENCES).items():
         print_values(name, [0 if is_equal(q, i, p, j) else of(gq[i], gp[j]) for i, j in pairs])
+    unit = matrix(d, 1), eye(d)
+    print_values("standard", [kl(g, unit) for g in gq])
     if not is_low_rank:
         print_values("mahalanobis", [squares(gq[i][0] - gp[j][0], gp[j][1]) for i, j in pairs])
         print_values("logDensity", [log_density(gq[i][0], gp[j]) for i, j in pairs])
@@ -425,7 +434,8 @@ def case(kind, regime, is_double, q, p, with_gradient=False, with_mixtures=False
     if with_mixtures:
         w = [mpf(x) for x in (0.25, 0.75, 0.625, 0.375)]
         print_values("weights", w)
-        for name, values in mixtures(w, gq, w, gp, q.kind in DIAGONAL):
+        of_points = points([m for m, _ in gq], w, gp)
+        for name, values in itertools.chain(mixtures(w, gq, w, gp, q.kind in DIAGONAL), of_points):
             print_values("mixture." + name, values)
     print()
 

@@ -171,6 +171,9 @@ class WitnessTest {
         Check.matrix(c + ", " + name, p.size(), expected, Batch.widened(floats), ofFloat);
       }
     }
+    try (KlEngine engine = engine(backend, Divergence.KL)) {
+      c.check("standard", engine.toStandardNormal(q, new double[q.size()]));
+    }
   }
 
   private static boolean isDivergence(String name) {
@@ -233,6 +236,8 @@ class WitnessTest {
       checkLogs(c, "lowerBound", kl.lowerBound(engine));
       checkLogs(c, "matchedPairs", kl.matchedPairs(engine));
       checkLogs(c, "transport", q.transport(p, engine));
+      checkLogs(c, "logLikelihood", engine.logLikelihood(c.points(), p));
+      checkLogs(c, "responsibilities", engine.responsibilities(c.points(), p, new double[16]));
       double[] bounds = kl.upperBound(engine);
       double[] least = c.values("mixture.upperBound");
       for (int k = 0; k < least.length; k++) {
