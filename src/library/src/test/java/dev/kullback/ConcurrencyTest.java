@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
-import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 
 import dev.kullback.testing.Batch;
@@ -174,25 +173,6 @@ class ConcurrencyTest {
     try (KlEngine engine = KlEngine.builder().build()) {
       engine.pairwise(q, q);
       assertThat(startedSince(before)).isEmpty();
-    }
-  }
-
-  @Test
-  void closedEngineRefuses() {
-    for (int threads : new int[] {1, 2}) {
-      KlEngine engine = KlEngine.builder().threads(threads).build();
-      engine.pairwise(q, q);
-      engine.close();
-      assertThatCode(engine::close).doesNotThrowAnyException();
-      assertThatExceptionOfType(AlreadyClosedException.class)
-          .isThrownBy(() -> engine.pairwise(q, q))
-          .withMessageContaining("closed");
-      assertThatIllegalStateException()
-          .isThrownBy(() -> engine.pairwise(q, q, new float[SIZE * SIZE]));
-      assertThatIllegalStateException()
-          .isThrownBy(() -> engine.pairwise(q, q, new double[SIZE * SIZE]));
-      assertThatIllegalStateException().isThrownBy(() -> engine.aligned(q, q));
-      assertThatIllegalStateException().isThrownBy(() -> engine.toStandardNormal(q));
     }
   }
 
