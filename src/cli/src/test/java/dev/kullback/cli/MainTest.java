@@ -324,42 +324,11 @@ class MainTest extends CommandFixture {
   }
 
   @ParameterizedTest
-  @CsvSource({
-    "standard --mean q.npy --std s.npy -o x.csv, x.csv: the output has the format .npy: name it x.npy",
-    "standard --mean q.npy --std s.npy -o a.b.CSV, a.b.CSV: the output has the format .npy: name it a.b.npy",
-    "standard --mean q.npy --std s.npy -o x.npz:mean, x.npz:mean: is the name of an array in an archive",
-    "aligned --mean q.npy --std s.npy --p-mean q.npy --p-std s.npy -o x.npz, x.npz: the output has the format .npy: name it x.npy",
-    "entropy --mean q.npy --std s.npy -o x.txt, x.txt: the output has the format .npy: name it x.npy",
-    "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices x.txt, x.txt: the output has the format .npy: name it x.npy",
-    "within --radius 2 --mean q.npy --std s.npy -o x.png --indices i.npy, x.png: the output has the format .npy: name it x.npy",
-    "pairwise --mean q.npy --std s.npy -o o.npy --heatmap x.jpg, x.jpg: the output has the format .png: name it x.png",
-    "pairwise --mean q.npy --std s.npy -o o.npy --heatmap o.npy, o.npy: the output has the format .png: name it o.png",
-  })
-  void namesOfOtherFormats(String line, String message) throws IOException {
-    assertUserError(line, message);
-  }
-
-  @ParameterizedTest
   @ValueSource(strings = {"kl", "kl.v1", ".kl", "csv", "kl.NPY", "kl."})
   void otherNamesAreAccepted(String name) throws IOException {
     String output = folder.resolve(name).toString();
     succeed("standard --mean q.npy --std s.npy -o " + output);
     assertThat(values(read(name, N))).hasSize(N);
-  }
-
-  @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "pairwise --mean q.npy --std s.npy -o -",
-        "pairwise --mean q.npy --std s.npy -o o.npy --heatmap -",
-        "topk -k 2 --mean q.npy --std s.npy --indices i.npy -o -",
-        "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices -",
-        "within --radius 2 --mean q.npy --std s.npy --indices i.npy -o -",
-        "logsumexp --mean q.npy --std s.npy -o -",
-        "entropy --mean q.npy --std s.npy -o -",
-      })
-  void onlySomeWriteToStandardOutput(String line) throws IOException {
-    assertUserError(line, "-: this command writes files", "./- is a file of that name");
   }
 
   @Test
@@ -449,49 +418,6 @@ class MainTest extends CommandFixture {
     assertThat(info.out()).contains("kullback ", "java ", "system ", "backend ", "engine ");
   }
 
-  static Stream<List<String>> badUsage() {
-    String good = "pairwise --mean q.npy --std s.npy ";
-    String goodOut = good + "-o o.npy ";
-    return Stream.of(
-        List.of("", "Missing required subcommand"),
-        List.of("frobnicate", "there is no command 'frobnicate'"),
-        List.of("pairwise", "--output"),
-        List.of("pairwise -o o.npy", "give --mean and a scale, or --moments"),
-        List.of(good, "--output"),
-        List.of("pairwise --std s.npy -o o.npy", "--mean"),
-        List.of(
-            "pairwise --mean q.npy -o o.npy",
-            "exactly one of --std, --variance, --log-variance, --pre"),
-        List.of(goodOut + "--var s.npy", "exactly one of --std"),
-        List.of(goodOut + "--var s.npy --logvar s.npy", "exactly one of --std"),
-        List.of(goodOut + "--p-std t.npy", "--p-mean"),
-        List.of(goodOut + "--p-precision t.npy", "--p-mean"),
-        List.of(goodOut + "--p-mean p.npy", "exactly one of --p-std"),
-        List.of(goodOut + "--p-mean p.npy --p-std t.npy --p-var t.npy", "exactly one of --p-std"),
-        List.of(goodOut + "--std s.npy", "--std"),
-        List.of(goodOut + "--backend tpu", "tpu"),
-        List.of(goodOut + "--threads 0", "--threads"),
-        List.of(goodOut + "--threads -1", "--threads"),
-        List.of(goodOut + "--threads 99999", "--threads"),
-        List.of(goodOut + "--threads many", "--threads"),
-        List.of(goodOut + "--clamp --deterministic", "not both"),
-        List.of(goodOut + "--frob", "--frob"),
-        List.of(goodOut + "extra", "extra"),
-        List.of(goodOut + "--json --quiet", "not both"),
-        List.of("info --quiet", "--quiet would leave nothing"),
-        List.of("entropy --mean q.npy --std s.npy --quiet", "--quiet would leave nothing"),
-        List.of("standard --mean q.npy --std s.npy -o o.npy --p-mean p.npy", "--p-mean"),
-        List.of("aligned --mean q.npy --std s.npy -o o.npy --heatmap h.png", "--heatmap"),
-        List.of(
-            "aligned --mean q.npy --std s.npy -o o.npy",
-            "aligned needs p: give --p-mean and a scale of p; without them every"),
-        List.of("aligned --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy", "5 rows"),
-        List.of("verify --seconds 0", "--seconds"),
-        List.of("verify --seconds NaN", "--seconds"),
-        List.of("verify --seconds 1 --threads 0", "--threads"),
-        List.of("demo", "dev.kullback.home"));
-  }
-
   @Tag("long")
   @Test
   void verifyTellsOfEachBackend() {
@@ -503,12 +429,6 @@ class MainTest extends CommandFixture {
         .containsPattern("logSumExp +\\d+ calls .* ok\n")
         .endsWith("all right: vector, scalar" + System.lineSeparator())
         .doesNotContain("WRONG");
-  }
-
-  @ParameterizedTest
-  @MethodSource
-  void badUsage(List<String> lineAndMessage) throws IOException {
-    assertUserError(lineAndMessage.get(0), lineAndMessage.get(1));
   }
 
   @ParameterizedTest
@@ -1324,8 +1244,6 @@ class MainTest extends CommandFixture {
       assertThat(run(command + "reverse_kl").out()).as(line).contains("KL(").contains("||q");
       assertThat(run(line + " -o o.npy").out()).as(line).contains("KL(q");
     }
-    assertUserError("standard -o o.npy --divergence kld" + batch, "there is no divergence 'kld'");
-    assertUserError("standard -o o.npy --divergence renyi:1" + batch, "alpha is 1: that is kl");
   }
 
   /** What has no use for another divergence than KL does not offer one. */

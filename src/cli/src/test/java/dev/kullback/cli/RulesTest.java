@@ -180,34 +180,6 @@ class RulesTest extends CommandFixture {
   }
 
   @ParameterizedTest
-  @CsvSource({
-    "pairwse, did you mean pairwise?",
-    "tpok -k 3, did you mean topk?",
-    "logsumxp, did you mean logsumexp?",
-    "mixture, did you mean mixture-kl?",
-    "index qery FOLDER, did you mean query?",
-    "index search FOLDER, did you mean query?",
-    "kl --mean q.npy --std s.npy -o o.npy, did you mean pairwise?",
-    "kl_div, did you mean pairwise?",
-    "cdist, did you mean pairwise?",
-    "knn -k 3, did you mean topk?",
-    "nearest -k 3, did you mean topk?",
-    "standard --mu q.npy --std s.npy -o o.npy, did you mean --mean?",
-    "standard --mean q.npy --sigma s.npy -o o.npy, 'did you mean --std, or --covariance of matrices?'",
-    "index query FOLDER -k 1 --mean q.npy --std s.npy -o o.npy --indices i.npy --divergence jeffreys, 'an index ranks by what it was made for: index create takes it, and index info tells it'",
-    "standard --maen q.npy -o o.npy, did you mean --mean?",
-    "standard --mean q.npy --sdt s.npy -o o.npy, did you mean --std?",
-    "standard --mean q.npy --lgovar=s -o o.npy, did you mean --logvar?",
-    "standard --mean q.npy --std s.npy -o o.npy --clmap, did you mean --clamp?",
-    "standard --mean q.npy --vari s.npy -o o.npy, did you mean --variance?",
-    "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices i.npy --exlude-self, did you mean --exclude-self?",
-    "standard --mean q.npy --std s.npy -o o.npy --divergnce kl, did you mean --divergence?",
-  })
-  void whatIsMeant(String line, String advice) throws IOException {
-    assertUserError(line, "; " + advice + "; see kullback ");
-  }
-
-  @ParameterizedTest
   @ValueSource(strings = {"frobnicate", "index kl", "standard --foo", "standard -x", "index frob"})
   void nothingIsMeant(String line) throws IOException {
     assertThat(run(line).err()).doesNotContain("did you mean").contains("; see kullback ");
