@@ -124,9 +124,12 @@ class LawsTest {
     /** Whether bits of a row depend on no other row: products of matrices, and a device's, are relative to medians of one batch or both. */
     boolean hasBlocks(boolean isOfDevice) {
       boolean isOfProducts = !(c.q instanceof DiagonalBatch && c.p instanceof DiagonalBatch);
+      boolean isShared =
+          c.q instanceof FullBatch full && full.isShared(); // one row alone shares nothing
       return switch (operation.rows()) {
         case NONE -> false;
-        case OF_Q -> !isOfProducts || formula == Kl.FORWARD || formula instanceof Chernoff;
+        case OF_Q ->
+            !isOfProducts || (formula == Kl.FORWARD && !isShared) || formula instanceof Chernoff;
         case OF_P, OF_BOTH -> !isOfProducts && !isOfDevice;
       };
     }
