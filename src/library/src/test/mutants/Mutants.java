@@ -12,32 +12,31 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * Runs the library's tests on mutants, each of which is to fail the test that its entry names. An entry of the list is {@code file},
- * {@code old}, {@code new} and {@code test}, one a line, and ends with an empty line; a text that goes over lines has {@code \n}. A mutant is
+ * Runs tests on mutants of the library and of the command line, each of which is to fail the laws, or the test that its entry names. An entry of the list is
+ * {@code file}, {@code old}, {@code new} and perhaps {@code test}, one a line, and ends with an empty line; a text that goes over lines has {@code \n}. A mutant is
  * compiled alone, into a folder in front of the library's classes, so the sources stay as they are.
  */
 public final class Mutants {
   private static final Path LIBRARY = Path.of("src/library").toAbsolutePath();
+  private static final Path CLI = Path.of("src/cli").toAbsolutePath();
   private static final List<Path> SOURCES =
       List.of(
           LIBRARY.resolve("src/main/java/dev/kullback"),
-          LIBRARY.resolve("target/generated-sources/kernels/dev/kullback"));
+          LIBRARY.resolve("target/generated-sources/kernels/dev/kullback"),
+          CLI.resolve("src/main/java/dev/kullback"));
+  /** What holds of every operation, and an outside witness: the tests of an entry that names none. */
+  private static final String LAWS =
+      "dev.kullback.WitnessTest dev.kullback.internal.verify.LawsTest";
+
   private static final Path JAVA = Path.of(System.getProperty("java.home"), "bin");
 
   private Mutants() {}
 
   /**
-   * @param arguments the list, the class path of the tests' dependencies, and perhaps a text that the file, the old text or the test of a mutant
-   *     must contain, which all do that are tried
+   * @param arguments the list, and perhaps a text that the file, the old text or the test of a mutant must contain, which all do that are tried
    */
   public static void main(String[] arguments) throws IOException, InterruptedException {
-    String only = arguments.length > 2 ? arguments[2] : "";
-    String classes =
-        LIBRARY.resolve("target/test-classes")
-            + File.pathSeparator
-            + LIBRARY.resolve("target/classes")
-            + File.pathSeparator
-            + Files.readString(Path.of(arguments[1])).strip();
+    String only = arguments.length > 1 ? arguments[1] : "";
     int tried = 0;
     int survived = 0;
     for (Map<String, String> mutant : entries(Path.of(arguments[0]))) {
@@ -45,7 +44,7 @@ public final class Mutants {
         continue;
       }
       tried++;
-      String found = tryOut(mutant, classes);
+      String found = tryOut(mutant);
       survived += found.equals("found") ? 0 : 1;
       System.out.printf(
           "%-9s %s: %s by %s%n",
@@ -67,14 +66,22 @@ public final class Mutants {
             mutant.put(line.substring(0, colon), line.substring(colon + 2).replace("\\n", "\n"));
           });
       if (!mutant.isEmpty()) {
+        mutant.putIfAbsent("test", LAWS);
         entries.add(mutant);
       }
     }
     return entries;
   }
 
-  private static String tryOut(Map<String, String> mutant, String classes)
+  private static String tryOut(Map<String, String> mutant)
       throws IOException, InterruptedException {
+    Path module = mutant.get("file").startsWith("cli/") ? CLI : LIBRARY;
+    String classes =
+        module.resolve("target/test-classes")
+            + File.pathSeparator
+            + module.resolve("target/classes")
+            + File.pathSeparator
+            + Files.readString(module.resolve("target/mutants.classpath")).strip();
     Path folder = Files.createTempDirectory("mutant");
     try {
       Path source =
@@ -94,6 +101,7 @@ public final class Mutants {
       String module = "jdk.incubator.vector";
       int compiled =
           run(
+              module,
               folder,
               60,
               javac,
@@ -109,25 +117,27 @@ public final class Mutants {
       if (compiled != 0) {
         return "BROKEN"; // is no Java
       }
-      int status =
-          run(
-              folder,
-              240,
-              JAVA.resolve("java").toString(),
-              "--add-modules",
-              module,
-              "-Ddev.kullback.background=false",
-              "-Ddev.kullback.compiled=true",
-              "-ea",
-              "-cp",
-              folder + File.pathSeparator + classes,
-              "org.junit.platform.console.ConsoleLauncher",
-              "execute",
-              "--fail-fast",
-              "--exclude-tag=long",
-              "--exclude-tag=cuda",
-              "--fail-if-no-tests",
-              "--select-class=" + mutant.get("test"));
+      List<String> tests =
+          new ArrayList<>(
+              List.of(
+                  JAVA.resolve("java").toString(),
+                  "--add-modules",
+                  module,
+                  "-Ddev.kullback.background=false",
+                  "-Ddev.kullback.compiled=true",
+                  "-ea",
+                  "-cp",
+                  folder + File.pathSeparator + classes,
+                  "org.junit.platform.console.ConsoleLauncher",
+                  "execute",
+                  "--fail-fast",
+                  "--exclude-tag=long",
+                  "--exclude-tag=cuda",
+                  "--fail-if-no-tests"));
+      for (String test : mutant.get("test").split(" ")) {
+        tests.add("--select-class=" + test);
+      }
+      int status = run(module, folder, 240, tests.toArray(String[]::new));
       return status == 0 ? "SURVIVED" : "found";
     } finally {
       try (Stream<Path> all = Files.walk(folder)) {
@@ -137,11 +147,11 @@ public final class Mutants {
   }
 
   /** Runs a command until it ends, or time is up, which tells of a mutant, too. */
-  private static int run(Path folder, long seconds, String... command)
+  private static int run(Path module, Path folder, long seconds, String... command)
       throws IOException, InterruptedException {
     Process process =
         new ProcessBuilder(command)
-            .directory(LIBRARY.toFile())
+            .directory(module.toFile())
             .redirectErrorStream(true)
             .redirectOutput(folder.resolve("out").toFile())
             .start();
