@@ -12,9 +12,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * Runs tests on mutants of the library and of the command line, each of which is to fail the laws, or the test that its entry names. An entry of the list is
- * {@code file}, {@code old}, {@code new} and perhaps {@code test}, one a line, and ends with an empty line; a text that goes over lines has {@code \n}. A mutant is
- * compiled alone, into a folder in front of the library's classes, so the sources stay as they are.
+ * Runs tests on mutants of the library and of the command line, each of which is to fail the laws, or the test that its entry names. An entry of
+ * the list is {@code file}, {@code old}, {@code new} and perhaps {@code test}, one a line, and ends with an empty line; a text that goes over lines
+ * has {@code \n}. A mutant is compiled alone, into a folder in front of the module's classes, so the sources stay as they are.
  */
 public final class Mutants {
   private static final Path LIBRARY = Path.of("src/library").toAbsolutePath();
@@ -24,6 +24,7 @@ public final class Mutants {
           LIBRARY.resolve("src/main/java/dev/kullback"),
           LIBRARY.resolve("target/generated-sources/kernels/dev/kullback"),
           CLI.resolve("src/main/java/dev/kullback"));
+
   /** What holds of every operation, and an outside witness: the tests of an entry that names none. */
   private static final String LAWS =
       "dev.kullback.WitnessTest dev.kullback.internal.verify.LawsTest";

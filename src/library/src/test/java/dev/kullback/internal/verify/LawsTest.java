@@ -38,7 +38,7 @@ class LawsTest {
    * Rows, columns and dimension: several tiles and bands of rows with tails, several blocks of columns, and several of rows. In the last, q and p
    * are one batch.
    */
-  private static final int[][] SHAPES = {{45, 45, 33}, {3, 4200, 5}, {300, 7, 6}, {26, 26, 9}};
+  private static final int[][] SHAPES = {{45, 45, 33}, {3, 9000, 5}, {300, 7, 6}, {26, 26, 9}};
 
   /** What an index has codes of, in the place of the first two. */
   private static final int[] CODED = {5, 700, 24};
@@ -106,7 +106,7 @@ class LawsTest {
     /** Whether blocks of rows, perhaps in segments, have the bits of the whole's rows. */
     void checkBlocks(Engine engine, Result whole, boolean areSegments) {
       int n = operation.rows() == Operation.Rows.OF_P ? c.m : c.n;
-      int[] cuts = IntStream.of(0, 1, 2 * n / 3, n).distinct().toArray();
+      int[] cuts = IntStream.of(0, n / 5, 2 * n / 3, n).distinct().toArray();
       int width = hasStarts(whole, n) ? 0 : whole.values.length / n;
       Result part = new Result();
       part.isOfSegments = areSegments;
