@@ -76,13 +76,13 @@ public final class Mutants {
 
   private static String tryOut(Map<String, String> mutant)
       throws IOException, InterruptedException {
-    Path module = mutant.get("file").startsWith("cli/") ? CLI : LIBRARY;
+    Path home = mutant.get("file").startsWith("cli/") ? CLI : LIBRARY;
     String classes =
-        module.resolve("target/test-classes")
+        home.resolve("target/test-classes")
             + File.pathSeparator
-            + module.resolve("target/classes")
+            + home.resolve("target/classes")
             + File.pathSeparator
-            + Files.readString(module.resolve("target/mutants.classpath")).strip();
+            + Files.readString(home.resolve("target/mutants.classpath")).strip();
     Path folder = Files.createTempDirectory("mutant");
     try {
       Path source =
@@ -102,7 +102,7 @@ public final class Mutants {
       String module = "jdk.incubator.vector";
       int compiled =
           run(
-              module,
+              home,
               folder,
               60,
               javac,
@@ -138,7 +138,7 @@ public final class Mutants {
       for (String test : mutant.get("test").split(" ")) {
         tests.add("--select-class=" + test);
       }
-      int status = run(module, folder, 240, tests.toArray(String[]::new));
+      int status = run(home, folder, 240, tests.toArray(String[]::new));
       return status == 0 ? "SURVIVED" : "found";
     } finally {
       try (Stream<Path> all = Files.walk(folder)) {
@@ -148,11 +148,11 @@ public final class Mutants {
   }
 
   /** Runs a command until it ends, or time is up, which tells of a mutant, too. */
-  private static int run(Path module, Path folder, long seconds, String... command)
+  private static int run(Path home, Path folder, long seconds, String... command)
       throws IOException, InterruptedException {
     Process process =
         new ProcessBuilder(command)
-            .directory(module.toFile())
+            .directory(home.toFile())
             .redirectErrorStream(true)
             .redirectOutput(folder.resolve("out").toFile())
             .start();
