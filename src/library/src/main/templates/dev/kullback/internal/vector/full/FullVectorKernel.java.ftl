@@ -238,14 +238,13 @@ public final class ${class} implements BlockKernel<FullOperands> {
       for (int i = row0; i < row1; i++) {
         long bits = (open[i - row0] >>> v) & (-1L >>> -V);
         if (Long.bitCount(bits) < SEVERAL
-            || operands.areFactorsAlike() // so that a pair has less work than its lane
             || !arePairsReady.test(operands.p().dimension())) {
           continue;
         }
         FullBatch q = (FullBatch) operands.q();
         FullBatch p = (FullBatch) operands.p();
         if (!packed) {
-          solve.pack(q, p, j + v);
+          solve.pack(q, p, j + v, operands.areFactorsAlike());
           packed = true;
         }
         worker.pass(Checkpoint.ofSolve(q.dimension()));
