@@ -287,7 +287,8 @@ class ServiceTest {
     Mixtures mixture = Mixtures.of(both, halves);
     Stream<Arguments> packing =
         Platform.mayHaveVectors()
-            ? Stream.of(Arguments.of("Triangle", (Runnable) () -> lowerTriangular(d, 3, 0).prepare()))
+            ? Stream.of(
+                Arguments.of("Triangle", (Runnable) () -> lowerTriangular(d, 3, 0).prepare()))
             : Stream.of();
     Stream<Arguments> others =
         Stream.of(

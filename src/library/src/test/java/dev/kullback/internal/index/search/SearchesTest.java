@@ -413,30 +413,30 @@ class SearchesTest {
       Query exact = Query.nearest(k).exact();
       double radius =
           ENGINE
-              .search(c.queries.gaussians, c.live, reverse ? exact.reverse() : exact)
+              .search(c.queries.gaussians.slice(0, 1), c.live, reverse ? exact.reverse() : exact)
               .value(0, k - 1); // on the edge
       Query within = Query.within(radius).exact();
       Neighbors expected =
           ENGINE.search(c.queries.gaussians, c.live, reverse ? within.reverse() : within);
       SearchOptions forward = SearchOptions.within(radius);
       SearchOptions options = reverse ? forward.reversed() : forward;
-      for (int threads = 1; threads <= 3; threads += 2) {
-        try (Searches searches = new Searches(c.d, threads, null)) {
-          NeighborIds found = searches.search(c.snapshot, c.queries.batch, options, 0);
-          for (int i = 0; i < c.queries.batch.size(); i++) {
-            String what = "%s, seed %d, query %d, threads %d".formatted(draw, seed, i, threads);
-            long[] ids = Arrays.copyOfRange(found.ids(), found.start()[i], found.start()[i + 1]);
-            Map<Long, Double> wanted = new TreeMap<>();
-            for (int r = 0; r < expected.count(i); r++) {
-              wanted.put(c.liveIds[expected.index(i, r)], expected.value(i, r));
-            }
-            assertThat(ids)
-                .as(what)
-                .isEqualTo(wanted.keySet().stream().mapToLong(Long::longValue).toArray());
-            assertThat(Arrays.copyOfRange(found.values(), found.start()[i], found.start()[i + 1]))
-                .as(what)
-                .isEqualTo(wanted.values().stream().mapToDouble(Double::doubleValue).toArray());
+      // laws compare the two in each case
+      int threads = (draw.ordinal() + seed / 4) % 2 == 0 ? 1 : 3;
+      try (Searches searches = new Searches(c.d, threads, null)) {
+        NeighborIds found = searches.search(c.snapshot, c.queries.batch, options, 0);
+        for (int i = 0; i < c.queries.batch.size(); i++) {
+          String what = "%s, seed %d, query %d, threads %d".formatted(draw, seed, i, threads);
+          long[] ids = Arrays.copyOfRange(found.ids(), found.start()[i], found.start()[i + 1]);
+          Map<Long, Double> wanted = new TreeMap<>();
+          for (int r = 0; r < expected.count(i); r++) {
+            wanted.put(c.liveIds[expected.index(i, r)], expected.value(i, r));
           }
+          assertThat(ids)
+              .as(what)
+              .isEqualTo(wanted.keySet().stream().mapToLong(Long::longValue).toArray());
+          assertThat(Arrays.copyOfRange(found.values(), found.start()[i], found.start()[i + 1]))
+              .as(what)
+              .isEqualTo(wanted.values().stream().mapToDouble(Double::doubleValue).toArray());
         }
       }
     }

@@ -125,10 +125,11 @@ class MemoryTest {
     commits(300);
   }
 
+  /** Each reference is replaced ten times: 10 kB that a commit leaves show. */
   @Test
   @Tag("long")
   void manyCommitsLeaveNothing() throws Exception {
-    commits(Integer.getInteger("tests.commits", 3000));
+    commits(Integer.getInteger("tests.commits", 1000));
   }
 
   private void commits(int n) throws Exception {
@@ -141,10 +142,11 @@ class MemoryTest {
     replacements(1500);
   }
 
+  /** The rows that are replaced have several times the bytes of the limit. */
   @Test
   @Tag("long")
   void manyReplacementsLeaveNothing() throws Exception {
-    replacements(20_000);
+    replacements(6000);
   }
 
   private void replacements(int n) throws Exception {
