@@ -30,6 +30,7 @@ import dev.kullback.internal.vector.full.FullOperands;
 import dev.kullback.internal.vector.full.FullPairs;
 import dev.kullback.internal.vector.full.FullVectorKernel;
 import dev.kullback.internal.vector.full.LowRankColdKernel;
+import dev.kullback.internal.vector.full.LowRankJeffreys;
 import dev.kullback.internal.vector.full.LowRankKernel;
 import dev.kullback.internal.vector.full.LowRankOperands;
 import dev.kullback.internal.vector.scan.CodeScanKernel;
@@ -92,6 +93,7 @@ enum KernelTable {
       KernelGroup.FULL_FACTORS,
       KernelGroup.FULL_PAIRS),
   LOW_RANK(Choice.VECTOR, Kl.class, KernelGroup.LOW_RANK),
+  LOW_RANK_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.LOW_RANK),
   FULL_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.FULL_JEFFREYS, KernelGroup.FULL_FACTORS),
   FULL_CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.FULL_CHERNOFF, KernelGroup.FULL_FACTORS),
   /** Any pairs, without vectors. */
@@ -155,7 +157,7 @@ enum KernelTable {
           areDiagonal(q, p) && formula.hasTiles() && !q.isDouble() && !p.isDouble();
       case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF -> areDiagonal(q, p) && formula.hasTiles();
       case FULL, FULL_JEFFREYS -> areFull(q, p);
-      case LOW_RANK -> areLowRank(q, p);
+      case LOW_RANK, LOW_RANK_JEFFREYS -> areLowRank(q, p);
       case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
       case SCALAR -> true;
       case REFINEMENT,
@@ -185,7 +187,8 @@ enum KernelTable {
           CHERNOFF ->
           new TileOperands(formula);
       case FULL -> new FullOperands(formula, FullOperands.Roles.ONE);
-      case LOW_RANK -> new LowRankOperands();
+      case LOW_RANK -> new LowRankOperands(false);
+      case LOW_RANK_JEFFREYS -> new LowRankOperands(true);
       case FULL_JEFFREYS -> new FullOperands(formula, FullOperands.Roles.BOTH);
       case FULL_CHERNOFF -> new FullOperands(formula, FullOperands.Roles.BOTH_AND_CORRELATIONS);
       default -> plainOperands(); // an object, so that all of these are objects to the verifier
@@ -212,6 +215,7 @@ enum KernelTable {
                   ? _ -> false
                   : dimension -> k.isReadyToRecompute(this, dimension));
       case LOW_RANK -> new LowRankKernel(k.worker, k.pair);
+      case LOW_RANK_JEFFREYS -> new LowRankJeffreys(new LowRankKernel(k.worker, null), k.pair);
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> new FullPairs(k.pair, k.worker);
@@ -251,6 +255,7 @@ enum KernelTable {
           new ColdKernel(k.formula, k.worker, k.pair);
       case FULL -> new FullColdKernel(k.worker, k.pair);
       case LOW_RANK -> new LowRankColdKernel(k.worker, k.pair);
+      case LOW_RANK_JEFFREYS -> new LowRankJeffreys(new LowRankColdKernel(k.worker, null), k.pair);
       case FULL_JEFFREYS -> new FullColdJeffreys(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullColdChernoff(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> k.pairs;
@@ -281,7 +286,7 @@ enum KernelTable {
       case FULL_GRADIENTS -> t.fullGradients();
       case PANELS -> t.panels();
       case CODES -> t.codes();
-      case ZERO, DEVICE, SCALAR -> true;
+      case LOW_RANK_JEFFREYS, ZERO, DEVICE, SCALAR -> true; // the first by LOW_RANK's
     };
   }
 

@@ -11,6 +11,18 @@ import org.jspecify.annotations.Nullable;
 public final class LowRankOperands extends Operands<LowRankBatch> {
   private @Nullable LowRankColumns columns;
 
+  /** The batches in the other roles, if a kernel reads both. */
+  private final @Nullable LowRankOperands backward;
+
+  /**
+   * Makes operands.
+   *
+   * @param isBothWays whether a kernel reads the batches in both roles
+   */
+  public LowRankOperands(boolean isBothWays) {
+    backward = isBothWays ? new LowRankOperands(false) : null;
+  }
+
   @Override
   public void prepare(Batch batch, boolean vectors) {
     LowRankColumns.of(LowRankBatch.of(batch), new Worker());
@@ -20,12 +32,22 @@ public final class LowRankOperands extends Operands<LowRankBatch> {
   public void pack(Batch q, Batch p, boolean vectors, Worker worker) {
     hold(LowRankBatch.of(q), LowRankBatch.of(p));
     columns = LowRankColumns.of(p(), worker);
+    if (backward != null) {
+      backward.pack(p, q, vectors, worker);
+    }
   }
 
   @Override
   public void clear() {
     super.clear();
     columns = null;
+    if (backward != null) {
+      backward.clear();
+    }
+  }
+
+  LowRankOperands backward() {
+    return Objects.requireNonNull(backward);
   }
 
   LowRankColumns columns() {

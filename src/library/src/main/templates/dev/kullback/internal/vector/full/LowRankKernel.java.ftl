@@ -8,6 +8,7 @@ import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Worker;
+import org.jspecify.annotations.Nullable;
 <@imports/>
 
 <#if asVectors>
@@ -35,7 +36,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
   private static final int MOST_SUMS = 1 << 16;
 
   private final Worker worker;
-  private final Pair pair;
+  private final @Nullable Pair pair;
 
   /** {@code [W, m]ᵀ} of a group, {@code [a][h][MR]} over its rows, and {@code v + ‖W_h‖² + m², v, m}, {@code [a][3D][MR]}. */
   private double[] rows = {};
@@ -54,7 +55,12 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
 
   private final double[] rooms = new double[NR];
 
-  public ${class}(Worker worker, Pair pair) {
+  /**
+   * Makes a kernel of one thread.
+   *
+   * @param pair recomputes open entries; null to leave them NaN
+   */
+  public ${class}(Worker worker, @Nullable Pair pair) {
     this.worker = worker;
     this.pair = pair;
   }
@@ -206,8 +212,11 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
             : q.logDetBound(i) + 4 * FullPacking.UNIT * Math.abs(offset);
     bound(p, row * NR, column, offset, unit, noise, more);
     for (int j = 0; j < count; j++) {
-      boolean isCertain = rooms[j] >= 0 && rooms[j] < Double.POSITIVE_INFINITY;
-      out.put(i, column + j, isCertain ? values[j] : pair.of(q, i, operands.p(), column + j));
+      double value = values[j];
+      if (!(rooms[j] >= 0 && rooms[j] < Double.POSITIVE_INFINITY)) {
+        value = pair == null ? Double.NaN : pair.of(q, i, operands.p(), column + j);
+      }
+      out.put(i, column + j, value);
     }
   }
 
