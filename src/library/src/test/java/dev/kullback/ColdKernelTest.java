@@ -122,7 +122,9 @@ class ColdKernelTest {
         List.of(Divergence.KL, Divergence.REVERSE_KL),
         Divergence.renyi(0.999),
         Divergence.chernoff(0.2),
-        Divergence.chernoff(0.03));
+        Divergence.chernoff(0.03),
+        Divergence.renyi(0x1p-40),
+        Divergence.renyi(1 - 0x1p-40));
   }
 
   /** Divergences other than KL, in every regime and of every shape, though not of each in each. */

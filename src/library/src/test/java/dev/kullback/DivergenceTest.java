@@ -89,7 +89,12 @@ class DivergenceTest {
     return Stream.concat(
             divergences(),
             Stream.of(
-                Divergence.chernoff(0.05), Divergence.chernoff(0x1p-5), Divergence.renyi(1e-4)))
+                Divergence.chernoff(0.05),
+                Divergence.chernoff(0x1p-5),
+                Divergence.chernoff(0.95),
+                Divergence.renyi(1e-4),
+                Divergence.renyi(0x1p-40),
+                Divergence.renyi(1 - 0x1p-40)))
         .flatMap(d ->
             Stream.of(
                     Regime.VAE,
@@ -100,7 +105,7 @@ class DivergenceTest {
                 .map(regime -> Arguments.of(d, regime)));
   }
 
-  /** Whole tiles of the micro-kernels and their ends, more dimensions than a chunk has, and small orders. */
+  /** Whole tiles of the micro-kernels and their ends, more dimensions than a chunk has, and orders near 0 and 1. */
   @ParameterizedTest(name = "{0}, {1}")
   @MethodSource("largerMatrices")
   void meetsTheContractOfLargerMatrices(Divergence divergence, Regime regime) {

@@ -29,16 +29,22 @@ public final class Chernoff extends Formula {
   /** How much larger the error in twice the precision is than that of KL's terms. */
   static final double TOLERANCE = 4;
 
-  /** Least α of the kernels, and of those in float. */
-  private static final double LEAST_ALPHA = 0x1p-20;
+  /** Least α of the kernels, by far above those of which a weighted variance may underflow. */
+  private static final double LEAST_ALPHA = 0x1p-500;
 
-  private static final double LEAST_ALPHA32 = 0.125;
+  /**
+   * Least and greatest α of the kernels that multiply weighted sums of variances: beyond them the logarithms of these are too large beside C, and floats do
+   * not hold the products of smaller ones.
+   */
+  private static final double LEAST_USUAL = 0.125;
 
-  /** Least α of which the noise of logarithms is bounded apart: smaller ones have more, as ln α has. */
-  private static final double USUAL_ALPHA = 0x1p-5;
+  private static final double MOST_USUAL = 0.9375;
 
-  private static final TileBound BOUND = new Bound(USUAL_ALPHA);
-  private static final TileBound BOUND_OF_SMALL = new Bound(LEAST_ALPHA);
+  private static final TileBound BOUND = new Bound();
+  private static final TileBound BOUND_NEAR_ENDS = new BoundNearEnds();
+
+  /** Greatest α of which float settles most entries of Gaussians a standard deviation apart. */
+  private static final double MOST_ALPHA32 = 1 - 0x1p-6;
 
   private final double alpha;
 
@@ -52,12 +58,23 @@ public final class Chernoff extends Formula {
 
   private final double weightP;
 
+  /** Whether kernels multiply weighted sums of variances, whatever the order. */
+  private final boolean isUsual;
+
+  private final Chernoff sums32;
+
   private Chernoff(double alpha, boolean isRenyi, LastStep lastStep) {
+    this(alpha, isRenyi, lastStep, false);
+  }
+
+  private Chernoff(double alpha, boolean isRenyi, LastStep lastStep, boolean isUsual) {
     this.alpha = alpha;
+    this.isUsual = isUsual;
     this.isRenyi = isRenyi;
     this.lastStep = lastStep;
     weightQ = 1 - alpha;
     weightP = alpha;
+    sums32 = isNearOne() && !needsDouble() ? new Chernoff(alpha, isRenyi, lastStep, true) : this;
   }
 
   /** Returns the Chernoff α-divergence; with α = ½, it is the Bhattacharyya distance. */
@@ -171,17 +188,38 @@ public final class Chernoff extends Formula {
 
   @Override
   public List<Field> scales() {
-    return List.of(Field.VARIANCE);
+    return List.of(isNearOne() ? Field.PRECISION : Field.VARIANCE);
+  }
+
+  /** Whether kernels keep a product of {@code 1 + α (vp/vq − 1)}. */
+  public boolean isNearZero() {
+    return alpha < LEAST_USUAL;
+  }
+
+  /** Whether kernels keep a product of {@code 1 + (1−α) (vq/vp − 1)}. */
+  public boolean isNearOne() {
+    return alpha > MOST_USUAL && !isUsual;
+  }
+
+  private boolean isNearEnds() {
+    return isNearZero() || isNearOne();
   }
 
   @Override
   public TileBound bound() {
-    return alpha < USUAL_ALPHA ? BOUND_OF_SMALL : BOUND;
+    return isNearEnds() ? BOUND_NEAR_ENDS : BOUND;
   }
 
   @Override
   public double margin(TileBound.Precision precision, int dimension) {
-    return bound().margin(precision, dimension) * (alpha == 0.5 ? Bound.UNEQUAL : 1) * divisor();
+    double scale =
+        isNearEnds() ? divisor() / rowWeight() : divisor() * (alpha == 0.5 ? Bound.UNEQUAL : 1);
+    return bound().margin(precision, dimension) * scale;
+  }
+
+  @Override
+  public double factor() {
+    return super.factor() * (isNearEnds() ? rowWeight() : 1);
   }
 
   @Override
@@ -206,12 +244,17 @@ public final class Chernoff extends Formula {
 
   @Override
   public boolean needsDouble() {
-    return alpha < LEAST_ALPHA32;
+    return isNearZero() || alpha > MOST_ALPHA32;
+  }
+
+  @Override
+  public Formula sums32() {
+    return sums32;
   }
 
   @Override
   public double rowWeight() {
-    return (1 - alpha) / alpha;
+    return isNearZero() ? weightP : isNearOne() ? weightQ : weightQ / weightP;
   }
 
   /**
@@ -225,7 +268,7 @@ public final class Chernoff extends Formula {
    * <p>The noise counts the roundings of any α: 5 a dimension in float, 6 in double. With α = ½, w is 1 and exact, and so is its product,
    * so that 3 and 4 are left, {@code noise(½) ≤ noise/1.5}. An entry of α = ½ is therefore certain where {@code noise ≤ 1.5·(tolerance −
    * unit)·C}, hence {@link #UNEQUAL} in the margin. What is no smaller for α = ½ has to bear that factor: the logarithms of determinants
-   * are multiplied by it, and L is taken for the least α, whose |ln α| is at least five times ln 2.
+   * are multiplied by it, and L is taken for the least α, whose |ln α| is three times ln 2.
    */
   private static final class Bound extends TileBound {
     /**
@@ -242,11 +285,8 @@ public final class Chernoff extends Formula {
     /** How much larger the noise is than α = ½ needs. */
     static final double UNEQUAL = 1.5;
 
-    private final double leastAlpha;
-
-    Bound(double leastAlpha) {
+    Bound() {
       super(true, true, true);
-      this.leastAlpha = leastAlpha;
     }
 
     @Override
@@ -261,7 +301,7 @@ public final class Chernoff extends Formula {
     void boundRow(DiagonalBatch g, int i, Precision precision, Rows to) {
       int d = g.dimension();
       double logs = 8 * U64 * (Math.abs(g.logDet(i)) + 1) + g.logDetBound(i);
-      double logAlpha = -Math.log(leastAlpha) * d * U64;
+      double logAlpha = -Math.log(LEAST_USUAL) * d * U64;
       boolean isFloat = precision.isFloat();
       boolean isHeld =
           isFloat
@@ -275,7 +315,7 @@ public final class Chernoff extends Formula {
     }
 
     /** Returns the greatest |log₂ σ²| of a row. */
-    private static double exponent(DiagonalBatch g, int i) {
+    static double exponent(DiagonalBatch g, int i) {
       double low = Double.POSITIVE_INFINITY;
       double high = Double.NEGATIVE_INFINITY;
       for (int k = i * g.dimension(); k < (i + 1) * g.dimension(); k++) {
@@ -286,6 +326,40 @@ public final class Chernoff extends Formula {
       double most =
           Math.max(Math.abs(g.kind().logVariance(low)), Math.abs(g.kind().logVariance(high)));
       return most / Math.log(2);
+    }
+  }
+
+  /**
+   * The bound of {@code R = 2C/c}, c the lesser of α and 1 − α, at most 1/8: with v' the variance of the weight c, v the other and {@code x = v'/v − 1}, it is
+   * {@code Σ [(1−c) (d²/v)/(1 + cx) + g]} with {@code g = ln(1 + cx)/c − ln(1+x) ≥ 0}. Each x has an error of (1 + x) 8u: v'/v has 5 roundings, and 3 more of
+   * logarithms. By g it is bounded as {@code (1+x)/(1+cx) ≤ 2g + 1.4}, so its part of R is within {@code u (16g + 13.2)} a dimension.
+   *
+   * <p>Of a product 1 + m of k dimensions, m is rounded in each, which changes the logarithm by {@code u|m|/(1 + m)}, at most 2.2u times the sum so far of
+   * {@code |ln(1 + cx)|}: after the exponent was taken apart, eight dimensions leave 1 + m above 0.24. That sum over c is at most {@code Σ (2g + 1.07)}. So of 32
+   * dimensions the constant is taken 16.5 times as a mean, and g at most 32 times. With 1.2 for 1 + m, 8 for the logarithm itself, 4.5 and at most 8 sums of
+   * groups, and 3, a dimension's part is within {@code u (70 + D/512 + (197 + D/128) g)}. A quotient has two roundings and 4.2 of 1 + m in each dimension of
+   * its group, and 27 others, which together are below 230u. C/c, half of R, has half of the noise, and a row half of that.
+   */
+  private static final class BoundNearEnds extends TileBound {
+    /** Greatest |log₂ σ²| of the variances, of which eight quotients make a product of at most 2^848. */
+    private static final double MOST_EXPONENT = 53;
+
+    BoundNearEnds() {
+      super(true, true, false);
+    }
+
+    @Override
+    double unit(Precision precision, int d) {
+      return unit64(230, 2 * d);
+    }
+
+    @Override
+    void boundRow(DiagonalBatch g, int i, Precision precision, Rows to) {
+      int d = g.dimension();
+      double logs = 8 * U64 * (Math.abs(g.logDet(i)) + 1) + g.logDetBound(i);
+      boolean isHeld = !precision.isFloat() && Bound.exponent(g, i) <= MOST_EXPONENT;
+      to.logs()[i] = g.logDet(i);
+      to.noiseQ()[i] = isHeld ? (17.5 + d / 1024.0) * U64 * d + logs : Double.NaN;
     }
   }
 

@@ -158,6 +158,16 @@ public abstract class Formula {
     return false;
   }
 
+  /** Returns the formula whose sums the kernels in float compute, and their bound is of. */
+  public Formula sums32() {
+    return this;
+  }
+
+  /** Returns the same of those in double. */
+  public final Formula sums64() {
+    return this;
+  }
+
   /** Returns the same divergence, whose kernels begin in double if there are such. */
   public Formula inDouble() {
     return this;

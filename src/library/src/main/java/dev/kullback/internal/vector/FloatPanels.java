@@ -28,7 +28,7 @@ public final class FloatPanels {
   private FloatPanels() {}
 
   static PanelForm<DiagonalBatch, float[], float[]> of(Formula formula) {
-    return FORMS.computeIfAbsent(formula.scales(), FloatPanels::form);
+    return FORMS.computeIfAbsent(formula.sums32().scales(), FloatPanels::form);
   }
 
   private static PanelForm<DiagonalBatch, float[], float[]> form(List<Field> scales) {

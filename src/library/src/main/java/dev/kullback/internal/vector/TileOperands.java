@@ -41,7 +41,7 @@ public final class TileOperands extends Operands<DiagonalBatch> {
     } else {
       panels32.of(batch, vectors);
     }
-    formula.bound().rows(batch, wide ? Precision.DOUBLE : Precision.FLOAT);
+    rows(batch, wide ? Precision.DOUBLE : Precision.FLOAT);
   }
 
   @Override
@@ -121,10 +121,14 @@ public final class TileOperands extends Operands<DiagonalBatch> {
   }
 
   TileBound.Rows rows(DiagonalBatch g, Precision precision) {
-    return formula.bound().rows(g, precision);
+    return sums(precision).bound().rows(g, precision);
   }
 
   double margin(Precision precision) {
-    return formula.margin(precision, q().dimension());
+    return sums(precision).margin(precision, q().dimension());
+  }
+
+  private Formula sums(Precision precision) {
+    return precision == Precision.FLOAT ? formula.sums32() : formula.sums64();
   }
 }

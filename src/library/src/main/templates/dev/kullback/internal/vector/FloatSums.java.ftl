@@ -8,12 +8,15 @@
   fence   rows after which a kernel of 8 x 2 is fenced, 0 for never
   rows    of a kernel for 16 registers, two vectors wide; left out by a formula that multiplies variances
   usual   whether KL's shapes for a batch's last rows and columns are worth their code
+  of      class of the formula, which has the sums where {when}; left out if both are those of the name
 -->
 <#assign formulas = {
   "Kl": {"fields": 2, "fence": 0, "rows": 4, "usual": true},
   "Wasserstein2": {"fields": 2, "fence": 2, "rows": 4, "usual": false},
   "Jeffreys": {"fields": 3, "fence": 0, "rows": 2, "usual": false},
-  "Chernoff": {"fields": 2}
+  "Chernoff": {"fields": 2},
+  "ChernoffNearZero": {"fields": 2, "of": "Chernoff", "when": "isNearZero"},
+  "ChernoffNearOne": {"fields": 2, "of": "Chernoff", "when": "isNearOne"}
 }>
 <#-- Terms: of row i from the fields q0_i, q1_i, …, of column j from p0_j, …, to be added to a{i}_{j}; d and t are free, t is computed last. -->
 <#-- [d² + v_i] / v_j. Subtracting v_j in every term takes a fourth instruction and another field: 52.6 against 55.8·10⁹ (i,j,h)/s. -->
@@ -47,10 +50,21 @@
       n${i}_${j} = ${fma("s", "n${i}_${j}", mul(mul("d", "d"), "m${i}_${j}"))};
       m${i}_${j} = ${mul("s", "m${i}_${j}")};
 </#macro>
+<#-- The same over 1 + s, s = c (v/v' − 1) of a weight c and its variance v, where c v/v' is q1_i p1_j; m is less 1. -->
+<#macro excess i j inverse>
+      d = ${sub("q0_${i}", "p0_${j}")};
+      s = ${fma("q1_${i}", "p1_${j}", "less")};
+      ${vector} f${i}_${j} = ${add("m${i}_${j}", "1")};
+      n${i}_${j} = ${fma(mul(mul("d", inverse), "d"), "f${i}_${j}", fma("s", "n${i}_${j}", "n${i}_${j}"))};
+      m${i}_${j} = ${fma("s", "f${i}_${j}", "m${i}_${j}")};
+</#macro>
+<#macro ChernoffNearZero i j R C><@excess i j "q1_${i}"/></#macro>
+<#macro ChernoffNearOne i j R C><@excess i j "p1_${j}"/></#macro>
 <#-- A field of a row as kernels read it, of that of a column. -->
 <#function rowField x f>
 <#if name == "Kl" && f == 1><#return div(broadcast("1"), x)></#if>
 <#if name == "Chernoff" && f == 1><#return mul(x, broadcast("weight"))></#if>
+<#if isExcess && f == 1><#return mul(div(broadcast("1"), x), broadcast("weight"))></#if>
 <#return x>
 </#function>
 <#function and x y><#return asVectors?then("${x}.and(${y})", "(${x} & ${y})")></#function>
@@ -149,12 +163,32 @@
 </#macro>
 <#-- The same of species HALF. -->
 <#macro halfTile R C><#local text><@tile R C 0 "Half"/></#local>${text?replace("(S", "(HALF")}</#macro>
-<#-- Takes the exponent b of a product m apart, and the numerator n with it. -->
+<#-- Takes the exponent b of a product m apart, and the numerator n with it; of 1 + m if m is less 1, which is left as it is where b is that of 1. -->
 <#macro normalize n m at>
+<#if isExcess>
+      b = ${shiftRight(add(bits(add(m, "1")), "ROUND_UP"), "(Float.PRECISION - 1)")};
+      power = ${ofBits(sub(asVectors?then("IntVector /*bits*/.broadcast(BITS, 2 * ONE)", "2 * ONE"), shiftLeft("b", "(Float.PRECISION - 1)")))};
+      ${store(fma(m, "power", sub("power", "1")), "products", at)};
+      ${store(mul(n, "power"), "numerators", at)};
+      ${store(ofBits(add(bits(load("exponents", at)), "b")), "exponents", at)};
+<#else>
       b = ${bits(m)};
       ${store(ofBits(asVectors?then("b.and(MANTISSA).or(ONE)", "((b & MANTISSA) | ONE)")), "products", at)};
       ${store(mul(n, ofBits(sub(asVectors?then("IntVector /*bits*/.broadcast(BITS, 2 * ONE)", "2 * ONE"), and("b", "~MANTISSA")))), "numerators", at)};
       ${store(ofBits(add(bits(load("exponents", at)), shiftRight("b", "(Float.PRECISION - 1)"))), "exponents", at)};
+</#if>
+</#macro>
+<#-- Declares `value`, what a group adds to R: of a product whose exponent b is taken apart, ln(1 + m) = 2 artanh a, |a| ≤ 0.172. -->
+<#macro quotient n m e>
+      ${vector} m = ${load(m, "k")};
+      ${vector} a = ${div("m", add("m", "2"))};
+      ${vector} w = ${mul("a", "a")};
+      ${vector} log = ${broadcast("2f / 19")};
+<#list 8..0 as k>
+      log = ${fma("log", "w", broadcast("2f / ${2 * k + 1}"))};
+</#list>
+      log = ${fma(sub(load(e, "k"), "bias"), broadcast("LN2"), mul("log", "a"))};
+      ${vector} value = ${fma("log", broadcast("inverse"), mul(div(load(n, "k"), add("m", "1")), "quotientWeight"))};
 </#macro>
 <#macro productTile R C>
 
@@ -167,7 +201,12 @@
       float[] numerators,
       int to,
       float[] products,
-      float[] exponents) {
+      float[] exponents<#if isExcess>,
+      float minusWeight</#if>) {
+<#if isExcess>
+    ${vector} less = ${broadcast("minusWeight")};
+    ${vector} power;
+</#if>
 <#list 0..<R as i><#list 0..<C as j>
     ${vector} n${i}_${j} = ${load("numerators", at(i, j))};
     ${vector} m${i}_${j} = ${load("products", at(i, j))};
@@ -209,16 +248,22 @@ import jdk.incubator.vector.VectorShape;
 
 <#if !asVectors>
 /** {@link Float${name}Sums} without vectors: the same text, so the same bits. No class with vectors is loaded for it. */
+<#elseif isExcess>
+/**
+ * Sums of a tile of {@link dev.kullback.internal.formula.${of}} of an order near ${(name == "ChernoffNearOne")?then("1", "0")} in float: {@code R = Σ w d²/((1 + s) v) + (1/c) Σ ln(1 + s) ${(name == "ChernoffNearOne")?then("− 2 Σ ln σq + 2 Σ ln σp", "+ 2 Σ ln σq − 2 Σ ln σp")}},
+ * {@code s = c (v'/v − 1)}, with v' the variance of the weight c, the lesser one, and v the other. Quotients and logarithms of {@link #RUNS} dimensions have one
+ * denominator, whose distance from 1 is kept, so that c is not lost however small it is.
+ */
 <#elseif isProduct>
 /**
- * Sums the quotients of a tile of {@link dev.kullback.internal.formula.${name}} in float, and multiplies their denominators s: {@code R =
+ * Sums the quotients of a tile of {@link dev.kullback.internal.formula.${of}} in float, and multiplies their denominators s: {@code R =
  * (1−α) Σ d²/s + ln Π s + D ln α − 2(1−α) Σ ln σq − 2α Σ ln σp}, {@code s = vq (1−α)/α + vp}. Quotients of {@link #RUNS} dimensions have
  * one denominator. {@code tileRxC} goes through up to {@link #RUN} dimensions of R rows and C vectors of columns, and then takes the
  * product's exponent apart.
  */
 <#else>
 /**
- * Sums R of a tile of {@link dev.kullback.internal.formula.${name}} in float. Layouts, for column panel b, row panel a, dimension h:
+ * Sums R of a tile of {@link dev.kullback.internal.formula.${of}} in float. Layouts, for column panel b, row panel a, dimension h:
  *
  * <pre>
  * columns [b][h][FIELDS][NR]   a mean and scales of the NR columns of panel b; the vector side
@@ -283,12 +328,26 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
   /** A number to whose bits an exponent is added as an integer: its last place is 1. */
   private static final float EXPONENT = 1.5f * (Float.SIZE == 32 ? 0x1p23f : 0x1p52f);
 
+<#if !isExcess>
   /** Bits of a number's significand, and those of 1. */
   private static final int /*bits*/ MANTISSA = Float.floatToRawIntBits(Float.MIN_NORMAL) - 1;
 
+</#if>
   private static final int /*bits*/ ONE = Float.floatToRawIntBits(1);
 
+<#if isExcess>
+  /** What rounds a number's bits so that its exponent is of a significand in [√½, √2). */
+  @SuppressWarnings("cast") // redundant in double
+  private static final int /*bits*/ ROUND_UP = ONE - Float.floatToRawIntBits((float) Math.sqrt(0.5));
+
+  @SuppressWarnings("cast") // redundant in double
+  private static final float LN2 = (float) Math.log(2);
+
+  private final float inverse;
+  private final float quotientWeight;
+<#else>
   private final double alpha;
+</#if>
   private final float weight;
 
 <#if asVectors>
@@ -340,8 +399,13 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
     super(formula.factor());
 </#if>
 <#if isProduct>
-    alpha = formula.alpha();
     weight = (float) formula.rowWeight();
+<#if isExcess>
+    inverse = 1 / weight;
+    quotientWeight = ${(name == "ChernoffNearOne")?then("1 - weight", "(1 - weight) / weight")};
+<#else>
+    alpha = formula.alpha();
+</#if>
 </#if>
   }
 
@@ -438,10 +502,12 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
   void compute(Worker worker, int from, int to, int column, int count) {
     int width = Math.ceilDiv(count, NR) * NR;
 <#if isProduct>
+<#if !isExcess>
     for (int i = from; i < to; i++) {
       Arrays.fill(products[i - from], 1);
       Arrays.fill(exponents[i - from], EXPONENT);
     }
+</#if>
     for (int h = 0; h < d; h += RUNS) {
       int length = Math.min(RUNS, d - h);
       boolean first = h % PROMOTED == 0;
@@ -451,25 +517,35 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
         worker.pass((long) width * length);
         float[] product = products[i - from];
         Arrays.fill(sums, 0, width, 0);
+<#if isExcess>
+        Arrays.fill(product, 0, width, 0);
+        Arrays.fill(exponents[i - from], 0, width, EXPONENT);
+</#if>
         for (int run = 0; run < length; run += RUN) {
           int r = (i * d + h + run) * FIELDS;
           int some = Math.min(RUN, length - run);
-          multiply(rows, r, columns, run * FIELDS, some, width, sums, product);
+          multiply(rows, r, columns, run * FIELDS, some, width, sums, product<#if isExcess>, -weight</#if>);
           normalize(width, sums, product, exponents[i - from]);
         }
-        divide(width, sums, product);
+        divide(width, sums, product<#if isExcess>, exponents[i - from], bias(length)</#if>);
         add(width, sums, acc[i - from], first);
         if (last) {
           promote(width, acc[i - from], r[i - from], h < PROMOTED);
         }
       }
     }
+<#if isExcess>
+    for (int i = from; i < to; i++) {
+      addLogs(r[i - from], 0, count, logQ[row0 + i], column);
+    }
+<#else>
     double bias = EXPONENT + (double) Math.ceilDiv(d, RUN) * Float.MAX_EXPONENT;
     for (int i = from; i < to; i++) {
       int k = i - from;
       ScalarElementary.addLogarithms(
           r[k], products[k], exponents[k], bias, alpha, d, logQ, row0, i, i + 1, logP, column, width);
     }
+</#if>
 <#else>
     for (int h = 0; h < d; h += KC) {
       int length = Math.min(KC, d - h);
@@ -522,7 +598,8 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
       int length,
       int width,
       float[] numerators,
-      float[] products) {
+      float[] products<#if isExcess>,
+      float less</#if>) {
 <@lanesOfAll {"n": "numerators", "m": "products"}/>
   }
 
@@ -531,15 +608,28 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
       int width, float[] numerators, float[] products, float[] exponents) {
     for (int j = 0; j < width; j++) {
       int /*bits*/ b;
+<#if isExcess>
+      float power;
+</#if>
 <@normalize "numerators[j]" "products[j]" "j"/>
     }
   }
 
+<#if isExcess>
+  private void divide(
+      int width, float[] numerators, float[] products, float[] exponents, float bias) {
+    for (int k = 0; k < width; k++) {
+<@quotient "numerators" "products" "exponents"/>
+      numerators[k] = value;
+    }
+  }
+<#else>
   private static void divide(int width, float[] numerators, float[] products) {
     for (int j = 0; j < width; j++) {
       numerators[j] /= products[j];
     }
   }
+</#if>
 <#else>
 
   /** Adds terms of a row and all columns. */
@@ -557,7 +647,7 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
       int row0, int from, int to, int column, int columns, float[] sums, double[] r) {
     int end = Math.ceilDiv(to, MR) * MR;
     Arrays.fill(numerators, from * NR, end * NR, 0);
-    Arrays.fill(products, from * NR, end * NR, 1);
+    Arrays.fill(products, from * NR, end * NR, ${isExcess?then("0", "1")});
     Arrays.fill(exponents, from * NR, end * NR, EXPONENT);
     for (int h = 0; h < d; h += PROMOTED) {
       Arrays.fill(sums, from * NR, end * NR, 0);
@@ -574,10 +664,15 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
             }
           }
         }
-        divide(numerators, products, sums, from * NR, end * NR);
+        divide(<#if isExcess>bias(last - g), </#if>numerators, products, sums, from * NR, end * NR);
       }
       Epilogue.promote(sums, r, from * NR, end * NR, h == 0);
     }
+<#if isExcess>
+    for (int i = from; i < to; i++) {
+      addLogs(r, i * NR, NR, logQ[row0 + i], column);
+    }
+<#else>
     double bias = EXPONENT + (double) Math.ceilDiv(d, RUN) * Float.MAX_EXPONENT;
     Elementary.addLogarithms(
         r,
@@ -593,23 +688,36 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
         logP,
         column,
         NR);
+</#if>
   }
 
   private void multiply(int r, int c, int count, int length, int to) {
     float[] columns = valuesP();
     if (MR == 4) {
-      tile4x1(rows, r, columns, c, length, numerators, to, products, exponents);
+      tile4x1(rows, r, columns, c, length, numerators, to, products, exponents<#if isExcess>, -weight</#if>);
       if (count > V) {
-        tile4x1(rows, r, columns, c + V, length, numerators, to + V, products, exponents);
+        tile4x1(rows, r, columns, c + V, length, numerators, to + V, products, exponents<#if isExcess>, -weight</#if>);
       }
     } else if (count > V) {
-      tile4x2(rows, r, columns, c, length, numerators, to, products, exponents);
+      tile4x2(rows, r, columns, c, length, numerators, to, products, exponents<#if isExcess>, -weight</#if>);
     } else {
-      tile4x1(rows, r, columns, c, length, numerators, to, products, exponents);
+      tile4x1(rows, r, columns, c, length, numerators, to, products, exponents<#if isExcess>, -weight</#if>);
     }
   }
 
-  /** Adds the quotients of entries [from, to), numerators over products, to {@code sums}, and leaves numerators of 0. */
+  /** Adds the quotients of entries [from, to), numerators over products, to {@code sums}, and leaves numerators of 0<#if isExcess> and products of 1</#if>. */
+<#if isExcess>
+  private void divide(
+      float bias, float[] numerators, float[] products, float[] sums, int from, int to) {
+    for (int k = from; k < to; k += V) {
+<@quotient "numerators" "products" "exponents"/>
+      ${store(add("value", load("sums", "k")), "sums", "k")};
+      ${store(zero(), "numerators", "k")};
+      ${store(zero(), "products", "k")};
+      ${store(broadcast("EXPONENT"), "exponents", "k")};
+    }
+  }
+<#else>
   private static void divide(
       float[] numerators, float[] products, float[] sums, int from, int to) {
     for (int k = from; k < to; k += V) {
@@ -617,9 +725,25 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
       ${store(zero(), "numerators", "k")};
     }
   }
+</#if>
 <@productTile 4 2/>
 <@productTile 4 1/>
-<#elseif asVectors>
+</#if>
+<#if isExcess>
+
+  /** Returns what the exponents of a group's runs are too great by. */
+  private static float bias(int length) {
+    return EXPONENT + (float) Math.ceilDiv(length, RUN) * Float.MAX_EXPONENT;
+  }
+
+  /** Adds {@code ${(name == "ChernoffNearOne")?then("−2 Σ ln σq + 2 Σ ln σp", "2 Σ ln σq − 2 Σ ln σp")}} of a row and some columns. */
+  private void addLogs(double[] r, int at, int count, double log, int column) {
+    for (int j = 0; j < count; j++) {
+      r[at + j] += ${(name == "ChernoffNearOne")?then("2", "-2")} * (logP[column + j] - log);
+    }
+  }
+</#if>
+<#if asVectors && !isProduct>
 
   /** Computes rows [from, to) of the block, of a panel's columns; the L1 cache holds KC dimensions of them for every row panel after the first. */
   private void computePanel(
@@ -688,32 +812,40 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
 }
 </#macro>
 <#list formulas?keys as key>
-<#assign name = key, fields = formulas[key].fields, isProduct = !(formulas[key].rows)??, usual = formulas[key].usual!false>
+<#assign name = key, fields = formulas[key].fields, isProduct = !(formulas[key].rows)??, usual = formulas[key].usual!false, isExcess = formulas[key].when??, of = formulas[key].of!key>
 <@twins "Float${key}Sums" "FloatScalar${key}Sums" "Float"><@emitSums/></@twins>
 </#list>
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.formula.Formula;
-<#list formulas?keys as key>
+<#list formulas?keys as key><#if !formulas[key].of??>
 import dev.kullback.internal.formula.${key};
-</#list>
+</#if></#list>
 
 /** Makes the sums of a formula, each of a class of its own, so that C2 sees one class where it is called. */
 final class FloatSums {
   private FloatSums() {}
 
-  static TileSums<float[]> of(Formula formula) {
+  static TileSums<float[]> of(Formula divergence) {
+    Formula formula = divergence.sums32();
     return switch (formula.kernels()) {
-<#list formulas?keys as key>
+<#list formulas?keys?filter(k -> formulas[k].of??) as key>
+      case ${formulas[key].of} f when f.${formulas[key].when}() -> new Float${key}Sums(formula);
+</#list>
+<#list formulas?keys?filter(k -> !formulas[k].of??) as key>
       case ${key} _ -> new Float${key}Sums(formula);
 </#list>
       default -> throw new IllegalArgumentException(formula.toString());
     };
   }
 
-  static BlockSums.Scalar<float[]> scalar(Formula formula) {
+  static BlockSums.Scalar<float[]> scalar(Formula divergence) {
+    Formula formula = divergence.sums32();
     return switch (formula.kernels()) {
-<#list formulas?keys as key>
+<#list formulas?keys?filter(k -> formulas[k].of??) as key>
+      case ${formulas[key].of} f when f.${formulas[key].when}() -> new FloatScalar${key}Sums(formula);
+</#list>
+<#list formulas?keys?filter(k -> !formulas[k].of??) as key>
       case ${key} _ -> new FloatScalar${key}Sums(formula);
 </#list>
       default -> throw new IllegalArgumentException(formula.toString());
