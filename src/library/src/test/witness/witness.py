@@ -462,6 +462,8 @@ def make():
                 if regime in ("small", "large") and kind in ("VARIANCE", "PRECISION"):
                     kind = ("STD", "LOG_VARIANCE")[is_double]
                 other = DIAGONAL[(turn + 2 * is_double + 1) % 4] if mixed else kind
+                if regime == "collapsed" and mixed:  # numbers near 1 of different kinds
+                    kind, other = ("VARIANCE", "PRECISION") if is_double else ("STD", "VARIANCE")
                 q, p = maker.diagonal(kind, is_double, 2), maker.diagonal(other, is_double, 3)
                 if not mixed and regime != "equal":
                     p.means[1], p.scales[1] = q.means[1], q.scales[1]
