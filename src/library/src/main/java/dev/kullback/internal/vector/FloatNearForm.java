@@ -29,7 +29,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Others and all in double take H from {@link NearSeries}. In float a term is good to 15 roundings and 1.1e-6 of the series, together 6e-6. In double a term is good to 30 roundings and 2⁻⁴² of the series, and is in 64 sums of a block and those of the
  * blocks, together 2.5e-13 and less than 2⁻⁵³ for each block.
  *
- * <p>A batch keeps it by panels of columns, each made when many of its entries need it: whole it takes 2.5 times the memory of the batch.
+ * <p>A batch keeps it by panels of columns, each made when many of its entries need it: whole it takes 2.5 times the memory of the batch, and 4 times
+ * that where it is compared with another kind.
  * An instance computes entries one by one, to the same bits, from the batches' values if there are no panels. One thread's.
  */
 final class FloatNearForm {
@@ -293,7 +294,7 @@ final class FloatNearForm {
   private static Rows rows(DiagonalBatch g, NearTerm term, boolean isMixed) {
     int d = g.dimension();
     int length = g.size() * d;
-    int copies = (g.isDouble() != (Float.SIZE == 64) ? 1 : 0) + (isMixed || g.isShared() ? 1 : 0);
+    int copies = g.isDouble() != (Float.SIZE == 64) ? 2 : isMixed || g.isShared() ? 1 : 0;
     Rows rows =
         new Rows(
             g.mean32(),
