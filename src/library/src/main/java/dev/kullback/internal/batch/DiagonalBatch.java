@@ -573,13 +573,22 @@ public final class DiagonalBatch extends Batch {
     return beyond64;
   }
 
-  /** Whether two rows of batches of one kind and precision have equal parameters. */
+  /** Whether two rows have equal parameters, in whatever ways their batches state them. */
   public boolean isEqual(int i, DiagonalBatch p, int j) {
     int d = dimension();
     int a = i * d;
     int b = j * d;
     int s = scaleFrom(i);
     int t = p.scaleFrom(j);
+    if (kind != p.kind || isDouble() != p.isDouble()) {
+      int k = 0;
+      while (k < d
+          && mean(a + k) == p.mean(b + k)
+          && Variance.areEqual(kind, scale(s + k), p.kind, p.scale(t + k))) {
+        k++;
+      }
+      return k == d;
+    }
     return mean64 != null
         ? Arrays.equals(mean64(), a, a + d, p.mean64(), b, b + d)
             && Arrays.equals(scale64(), s, s + d, p.scale64(), t, t + d)

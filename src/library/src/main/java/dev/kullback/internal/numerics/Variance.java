@@ -8,6 +8,9 @@ public final class Variance extends DoubleDouble {
   /** Exponent that stands for a variance too large or, negated, too small to be held. */
   private static final int BEYOND = 1 << 20;
 
+  /** Least square of a double whose rounding error is one. */
+  private static final double LEAST_SQUARE = 0x1p-900;
+
   public static Variance of(Scale kind, double s) {
     Variance v = new Variance();
     v.set(kind, s);
@@ -37,6 +40,34 @@ public final class Variance extends DoubleDouble {
   /** Returns σ², rounded once; below double's normal range, that of a log-variance is rounded twice. */
   public static double rounded(Scale kind, double s) {
     return kind == Scale.LOG_VARIANCE ? of(kind, s).toDouble() : kind.variance(s);
+  }
+
+  /**
+   * Whether two scales state one variance. Of two kinds, no other logarithm than 0 and no inverse but a power of 2 states one that is a square or a number of
+   * double; squares beyond double's range are told apart from all.
+   */
+  public static boolean areEqual(Scale kindQ, double sq, Scale kindP, double sp) {
+    if (kindQ == kindP) {
+      return sq == sp;
+    }
+    double q = exact(kindQ, sq);
+    return q == exact(kindP, sp) && rest(kindQ, sq, q) == rest(kindP, sp, q);
+  }
+
+  /** Returns σ² rounded to double, NaN where twice its digits do not hold it. */
+  private static double exact(Scale kind, double s) {
+    double square = s * s;
+    return switch (kind) {
+      case STD -> square >= LEAST_SQUARE && square < Double.POSITIVE_INFINITY ? square : Double.NaN;
+      case VARIANCE -> s;
+      case LOG_VARIANCE -> s == 0 ? 1 : Double.NaN;
+      case PRECISION -> Math.scalb(1.0, Math.getExponent(s)) == s ? 1 / s : Double.NaN;
+    };
+  }
+
+  /** Returns what σ² has beyond that. */
+  private static double rest(Scale kind, double s, double rounded) {
+    return kind == Scale.STD ? Math.fma(s, s, -rounded) : 0;
   }
 
   /** Whether the exponent is the true one; it is not for log-variances far beyond what other kinds can state. */

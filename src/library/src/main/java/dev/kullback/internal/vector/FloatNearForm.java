@@ -408,7 +408,7 @@ final class FloatNearForm {
           0);
       kl += acc[0];
     }
-    boolean right = kl == 0 ? areEqual(q, i, p, j) : isRight(kl, q, i, p, j);
+    boolean right = kl == 0 ? q.isEqual(i, p, j) : isRight(kl, q, i, p, j);
     return right ? kl : Double.NaN;
   }
 
@@ -420,10 +420,6 @@ final class FloatNearForm {
       scale[k] = (float) g.scale(from + k);
     }
     putScales(g, term, mixed, from, n, row, 0);
-  }
-
-  static boolean areEqual(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return q.isDouble() == p.isDouble() && q.kind() == p.kind() && q.isEqual(i, p, j);
   }
 
   /** Whether a KL other than 0 is within the contract: this precision holds the scales, and neither underflow nor {@link #LIMIT} shows. */

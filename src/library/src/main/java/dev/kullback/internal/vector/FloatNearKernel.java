@@ -176,7 +176,7 @@ final class FloatNearKernel {
         if (!t.isOpen(i, j)) {
           continue;
         }
-        if (FloatNearForm.areEqual(q, t.row + i, p, t.column + j)) {
+        if (q.isEqual(t.row + i, p, t.column + j)) {
           t.settle(i, j, 0);
         } else {
           open++;
@@ -213,7 +213,7 @@ final class FloatNearKernel {
           same[j] |= p.isEqual(t.column + j, p, t.column + k) ? 1L << k : 0;
         }
       }
-      if (FloatNearForm.areEqual(q, t.row + i, p, t.column + j)) {
+      if (q.isEqual(t.row + i, p, t.column + j)) {
         equal |= bits & same[j];
       }
       bits &= ~same[j];
