@@ -3,6 +3,7 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.GradientLoops;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
@@ -13,6 +14,9 @@ import dev.kullback.internal.rows.Responsibilities;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.full.FullGradientKernel;
+import dev.kullback.internal.vector.full.FullGradientProducts;
+import dev.kullback.internal.vector.full.FullOperands;
+import dev.kullback.internal.vector.full.FullOperands.Roles;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
 import java.util.Arrays;
@@ -44,10 +48,12 @@ final class GradientRunner {
   private static final int MOST_KEPT = 1 << 22;
 
   private static final double[] NONE = {};
+  private static final Operands<?> NO_OPERANDS = new Operands<>();
 
   private final Workspace lead;
   private final Job.Task<Workspace> weigh = this::weigh;
   private final Job.Task<Workspace> add = this::add;
+  private final Job.Task<Workspace> multiply = this::multiply;
   private final Job.Task<Workspace> pairs = this::pairs;
   private final Job.Task<Workspace> finish = this::finish;
 
@@ -56,7 +62,12 @@ final class GradientRunner {
   private GradientCall call = GradientCall.NONE;
 
   private KernelTable row = KernelTable.SCALAR;
-  private Operands<?> operands = new Operands<>();
+  private Operands<?> operands = NO_OPERANDS;
+
+  /** The operands of products, null for sums over pairs, and those where the matrix has others. */
+  private @Nullable FullOperands products;
+
+  private @Nullable FullOperands plainProducts;
 
   /** Sums of derivatives, in the places that {@link GradientKernel#at} tells. */
   private double[] sumsQ = NONE;
@@ -73,6 +84,9 @@ final class GradientRunner {
   private int height;
   private int width;
   private int round;
+
+  /** Whether the Gaussians of q are the targets of products, and not those of p. */
+  private boolean isOfQ;
 
   GradientRunner(Workspace lead) {
     this.lead = lead;
@@ -108,11 +122,18 @@ final class GradientRunner {
     int m = p.size();
     sumsQ = zeros(sumsQ, sums(q));
     sumsP = zeros(sumsP, sums(p));
-    int band = n;
-    if (call.isSoftmax()) {
+    int band = call.isSoftmax() ? band(n, m) : n;
+    boolean isProduct =
+        q instanceof FullBatch a
+            && p instanceof FullBatch b
+            && FullGradientProducts.isPossible(a, b)
+            && (band == n || band % Batch.WIDEST_PANEL == 0);
+    if (call.isSoftmax() || isProduct) {
       row = lead.kernels.choose(q, p);
       operands = lead.kernels.pack(row, q, p);
-      band = band(n, m);
+    }
+    products = isProduct ? products(q, p) : null;
+    if (call.isSoftmax()) {
       if (weights.length < band * m) {
         weights = new double[band * m];
       }
@@ -122,6 +143,13 @@ final class GradientRunner {
       row1 = Math.min(n - row0, band) + row0;
       if (call.isSoftmax()) {
         lead.share(Math.ceilDiv(row1 - row0, WEIGHT_ROWS), weigh);
+      }
+      if (products != null) {
+        isOfQ = true;
+        shareTargets(row1 - row0);
+        isOfQ = false;
+        shareTargets(m);
+        continue;
       }
       height = side(row1 - row0);
       width = side(m);
@@ -139,6 +167,28 @@ final class GradientRunner {
     int most = MOST_WEIGHTS / m;
     int least = Math.min(BlockKernel.ROW_PANEL, Batch.MOST_ELEMENTS / m);
     return Math.min(Math.max(most - most % WEIGHT_ROWS, least), n);
+  }
+
+  /** Returns the batches as products read them: packed for the matrix, or where its kernel reads them otherwise, without vectors. */
+  private FullOperands products(Batch q, Batch p) {
+    if (operands instanceof FullOperands packed) {
+      return packed;
+    }
+    FullOperands made = plainProducts;
+    if (made == null) {
+      Formula formula = lead.kernels.formula;
+      boolean isBoth = Term.of(formula) == Term.JEFFREYS;
+      made = new FullOperands(formula, isBoth ? Roles.BOTH : Roles.ONE);
+      plainProducts = made;
+    }
+    made.pack(q, p, false, lead);
+    return made;
+  }
+
+  private void shareTargets(int n) {
+    if (isWanted(isOfQ)) {
+      lead.share(Math.ceilDiv(n, FullGradientProducts.targets(n, q().dimension())), multiply);
+    }
   }
 
   private int bands() {
@@ -228,6 +278,20 @@ final class GradientRunner {
     w.checkInterrupt();
     GradientKernel kernel = w.kernels.gradients();
     double[] block = kernel.weights;
+    readWeights(from, to, column, end, block);
+    if (q instanceof FullBatch a && p instanceof FullBatch b) {
+      w.kernels
+          .fullGradients()
+          .add(block, a, from, to, b, column, end, wanted(true), wanted(false), w);
+    } else if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
+      PairGradient pair = w.gradientLoops().pair();
+      kernel.add(pair, call.isWide(), a, from, to, b, column, end, sumsQ, sumsP, w);
+    }
+  }
+
+  /** Reads the cotangents of a block. */
+  private void readWeights(int from, int to, int column, int end, double[] block) {
+    int m = p().size();
     for (int i = from; i < to; i++) {
       int at = (i - from) * SIDE;
       if (call.isSoftmax()) {
@@ -236,13 +300,55 @@ final class GradientRunner {
         call.readWeights(i, m, column, end, block, at);
       }
     }
-    if (q instanceof FullBatch a && p instanceof FullBatch b) {
-      w.kernels
-          .fullGradients()
-          .add(block, a, from, to, b, column, end, wanted(true), wanted(false), w);
-    } else if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
-      PairGradient pair = w.gradientLoops().pair();
-      kernel.add(pair, call.isWide(), a, from, to, b, column, end, sumsQ, sumsP, w);
+  }
+
+  /** Adds the derivatives of some targets, and by pairs those that products do not settle. */
+  private void multiply(long index, Workspace w) {
+    FullBatch a = (FullBatch) q();
+    FullBatch b = (FullBatch) p();
+    int n = isOfQ ? row1 - row0 : b.size();
+    int step = FullGradientProducts.targets(n, a.dimension());
+    int from = (int) index * step;
+    int to = Math.min(n - from, step) + from;
+    from += isOfQ ? row0 : 0;
+    to += isOfQ ? row0 : 0;
+    int first = isOfQ ? 0 : row0;
+    int last = isOfQ ? b.size() : row1;
+    double[] sums = isOfQ ? sumsQ : sumsP;
+    FullGradientKernel kernel = w.kernels.fullGradients();
+    FullGradientProducts targets = kernel.products();
+    double[] block = w.kernels.gradients().weights;
+    targets.begin(Objects.requireNonNull(products), isOfQ, from, to, first, last);
+    for (int o = first; o < last; o += SIDE) {
+      w.checkInterrupt();
+      int end = Math.min(last - o, SIDE) + o;
+      readTargets(from, to, o, end, block);
+      targets.add(block, o, end, w);
+    }
+    if (!targets.finish(sums, w)) {
+      return;
+    }
+    for (int o = first; o < last; o += SIDE) {
+      int end = Math.min(last - o, SIDE) + o;
+      readTargets(from, to, o, end, block);
+      for (int t = 0; t < to - from; t++) {
+        for (int k = 0; k < end - o && !targets.isOpen(t); k++) {
+          block[isOfQ ? t * SIDE + k : k * SIDE + t] = 0;
+        }
+      }
+      if (isOfQ) {
+        kernel.add(block, a, from, to, b, o, end, sums, null, w);
+      } else {
+        kernel.add(block, a, o, end, b, from, to, null, sums, w);
+      }
+    }
+  }
+
+  private void readTargets(int from, int to, int first, int end, double[] block) {
+    if (isOfQ) {
+      readWeights(from, to, first, end, block);
+    } else {
+      readWeights(first, end, from, to, block);
     }
   }
 
@@ -383,6 +489,11 @@ final class GradientRunner {
     q = null;
     p = null;
     call = GradientCall.NONE;
+    operands = NO_OPERANDS;
+    products = null;
+    if (plainProducts != null) {
+      plainProducts.clear();
+    }
     sumsQ = sumsQ.length > MOST_KEPT ? NONE : sumsQ;
     sumsP = sumsP.length > MOST_KEPT ? NONE : sumsP;
     weights = weights.length > MOST_KEPT ? NONE : weights;

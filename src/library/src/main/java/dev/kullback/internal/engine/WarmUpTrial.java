@@ -23,6 +23,7 @@ import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.vector.full.FullGradientKernel;
+import dev.kullback.internal.vector.full.FullOperands;
 import dev.kullback.internal.vector.scan.CodeScanKernel;
 import dev.kullback.internal.vector.scan.PanelScanKernel;
 import dev.kullback.internal.vector.scan.ScalarCodeScan;
@@ -359,17 +360,27 @@ final class WarmUpTrial {
       Worker worker = new Worker();
       FullGradientKernel plain = new FullGradientKernel(PairGradient.Term.KL, false, worker);
       FullGradientKernel vectors = new FullGradientKernel(PairGradient.Term.KL, true, worker);
+      FullOperands operands = new FullOperands(Kl.FORWARD, FullOperands.Roles.ONE);
+      operands.pack(g, g, false, worker);
       double[] sums = new double[FullGradientKernel.sums(g)];
-      if (!tryOut(() -> add(plain, g, sums, worker), () -> add(vectors, g, sums, worker))) {
+      if (!tryOut(
+          () -> add(plain, operands, g, sums, worker),
+          () -> add(vectors, operands, g, sums, worker))) {
         return false;
       }
     }
     return true;
   }
 
-  private static void add(FullGradientKernel kernel, FullBatch g, double[] sums, Worker worker) {
+  private static void add(
+      FullGradientKernel kernel, FullOperands operands, FullBatch g, double[] sums, Worker worker) {
     double[] weights = new double[GradientKernel.SIDE * g.size()];
     Arrays.fill(weights, 1);
+    for (int ofQ = 0; ofQ <= 1; ofQ++) {
+      kernel.products().begin(operands, ofQ == 1, 0, g.size(), 0, g.size());
+      kernel.products().add(weights, 0, g.size(), worker);
+      kernel.products().finish(sums, worker);
+    }
     kernel.add(weights, g, 0, g.size(), g, 0, g.size(), sums, sums, worker);
     kernel.addPairs(weights, g, g, 0, g.size(), sums, sums, worker);
   }

@@ -32,6 +32,7 @@ public final class FullGradientKernel {
 
   private final boolean hasReverse;
   private final FullPair pair;
+  private final FullGradientProducts productsOfBatches;
 
   /** What solves in lanes; null for one pair at a time. */
   private final @Nullable FullSolveKernel lanes;
@@ -72,12 +73,18 @@ public final class FullGradientKernel {
   public FullGradientKernel(Term term, boolean vectors, Worker worker) {
     hasReverse = term == Term.JEFFREYS;
     pair = new FullPair(worker);
+    productsOfBatches = new FullGradientProducts(vectors, hasReverse);
     lanes = vectors ? new FullSolveKernel() : null;
     v = vectors ? FullSolveKernel.V : 1;
     g = new double[v];
     isBeyond = new boolean[v];
     minusOnes = new double[v];
     Arrays.fill(minusOnes, -1);
+  }
+
+  /** Returns what computes the derivatives of a batch as products, but for those that this class must. */
+  public FullGradientProducts products() {
+    return productsOfBatches;
   }
 
   /** Returns the sums of a Gaussian: by its mean, and by L, packed. Gaussian i's are from {@code i} times as many on. */

@@ -42,6 +42,108 @@ final class ${class} {
     }
   }
 
+  /**
+   * Writes a packed matrix out, square, with a row of {@code width} for each of D, in which it stores nothing behind D.
+   *
+   * @param in entry k at {@code [at + k·stride]}
+   * @param off what entries off the diagonal are multiplied by
+   * @param isBelow whether they go below the diagonal
+   * @param isAbove whether they go above it
+   */
+  static void unpack(
+      double[] in,
+      int at,
+      int stride,
+      int d,
+      int width,
+      double off,
+      boolean isBelow,
+      boolean isAbove,
+      double[] out) {
+    for (int r = 0, k = at; r < d; r++) {
+      for (int c = 0; c < r; c++, k += stride) {
+        ${vector} x = ${mul(load("in", "k"), "off")};
+        if (isBelow) {
+          ${store("x", "out", "(r * width + c) * V")};
+        }
+        if (isAbove) {
+          ${store("x", "out", "(c * width + r) * V")};
+        }
+      }
+      ${store(load("in", "k"), "out", "(r * width + r) * V")};
+      k += stride;
+    }
+  }
+
+  /** Makes {@code Σ g (Σ_q + ddᵀ)} of {@code Σ g (Σ_q + m_q m_qᵀ)}, packed with a stride, and {@code Σ g d} of {@code Σ g m_q} behind it: d is {@code m_q − m}. */
+  static void centre(double[] products, int at, int stride, double[] m, double[] g, int d) {
+    int means = at + Cholesky.packedLength(d) * stride;
+    ${vector} w = ${load("g", "0")};
+    for (int r = 0, k = at; r < d; r++) {
+      ${vector} mean = ${neg(load("m", "r * V"))};
+      ${vector} sum = ${neg(load("products", "means + r * stride"))};
+      ${vector} difference = ${fma("w", "mean", neg("sum"))};
+      ${store("difference", "products", "means + r * stride")};
+      for (int c = 0; c <= r; c++, k += stride) {
+        ${vector} x = ${fma("sum", load("m", "c * V"), load("products", "k"))};
+        ${store(fma("mean", load("products", "means + c * stride"), "x"), "products", "k")};
+      }
+    }
+  }
+
+  /** Makes the lower triangle of {@code X = W S}, and of it {@code X Wᵀ}, packed; W is packed and, as {@code upper}, Wᵀ written out. */
+  static void whiten(
+      double[] w, double[] s, double[] upper, int d, int width, double[] x, double[] out) {
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c += 4) {
+        multiply4(w, Cholesky.packedLength(r), s, c, width, 0, r + 1, x, r * width + c);
+      }
+    }
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c += 4) {
+        int end = Math.min(c + 4, r + 1);
+        multiply4(x, r * width, upper, c, width, 0, end, out, Cholesky.packedLength(r) + c);
+      }
+    }
+  }
+
+  /** Makes the lower triangle of {@code S L}, packed; both are written out. */
+  static void multiply(double[] s, double[] l, int d, int width, double[] out) {
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c += 4) {
+        multiply4(s, r * width, l, c, width, c, d, out, Cholesky.packedLength(r) + c);
+      }
+    }
+  }
+
+  /** Multiplies a row of a, from {@code row} on, by columns c … c + 3 of b, in its rows [from, to). */
+  private static void multiply4(
+      double[] a, int row, double[] b, int c, int width, int from, int to, double[] out, int at) {
+<#list 0..<4 as i>
+    ${vector} a${i} = ${zero()};
+</#list>
+    for (int k = from, below = (from * width + c) * V; k < to; k++, below += width * V) {
+      ${vector} x = ${load("a", "(row + k) * V")};
+<#list 0..<4 as i>
+      a${i} = ${fma("x", load("b", "below + ${i} * V"), "a${i}")};
+</#list>
+    }
+<#list 0..<4 as i>
+    ${store("a${i}", "out", "(at + ${i}) * V")};
+</#list>
+  }
+
+  /** Multiplies a row of n by a vector whose elements are {@code stride} apart. */
+  static void multiplyRow(
+      double[] row, int from, double[] x, int at, int stride, int n, double[] out, int to) {
+    ${vector} sum = ${zero()};
+    for (int k = 0; k < n; k++) {
+      ${vector} y = ${load("row", "from + k * V")};
+      sum = ${fma("y", load("x", "at + k * stride"), "sum")};
+    }
+    ${store("sum", "out", "to")};
+  }
+
   /** Replaces a triangle X by that of {@code L⁻ᵀ w X}, whose diagonal of {@code w X} it keeps, and x by {@code L⁻ᵀ w x}. */
   static void solve(
       double[] l,

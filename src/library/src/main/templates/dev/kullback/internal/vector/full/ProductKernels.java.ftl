@@ -55,7 +55,7 @@ final class ${class} {
   final double[] values = new double[BlockKernel.MOST_ROWS * GROUP];
 
   /** A chunk of A of the rows that were packed last. */
-  private final double[] chunk = new double[BlockKernel.MOST_ROWS * KC];
+  final double[] chunk = new double[BlockKernel.MOST_ROWS * KC];
 
   /** A chunk of a column panel that has entries of P, which all columns share, and of means. */
   private final double[] ofShared = new double[KC * NR];
@@ -92,8 +92,8 @@ final class ${class} {
     return ofShared;
   }
 
-  /** Packs entries k0, k0 + 1, …, at most KC, of A of rows [row0, row1); row0 is a multiple of MR. */
-  private void pack(FullRows q, int row0, int row1, FullColumns p, int k0) {
+  /** Packs entries k0, k0 + 1, …, at most KC, of A of rows [row0, row1), and returns their number; row0 is a multiple of MR. */
+  int pack(FullRows q, int row0, int row1, FullColumns p, int k0) {
     double[] centre = p.centre();
     int d = centre.length;
     int triangle = p.triangle();
@@ -133,6 +133,7 @@ final class ${class} {
         }
       }
     }
+    return length;
   }
 
   /**
