@@ -216,6 +216,30 @@ class FullGradientTest {
     }
   }
 
+  /** More columns than a chunk of products has, of which some are rows of q. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void chunks(Backend backend) {
+    for (Pairs pairs : List.of(Pairs.FAR, Pairs.OFFSET)) {
+      FullBatch q = pairs.draw(FullBatch.Kind.PACKED_LOG, false, 17, 3, 1);
+      FullBatch p = pairs.draw(FullBatch.Kind.PACKED_LOG, false, 70, 3, 2);
+      System.arraycopy(q.mean(), 0, p.mean(), 60 * 3, 8 * 3);
+      System.arraycopy(q.matrix(), 0, p.matrix(), 60 * 6, 8 * 6);
+      double[] g = new Random(4).doubles(17 * 70, -1, 1).toArray();
+      Arrays.fill(g, 0, 60, 0); // row 0 counts where it equals a column
+      Arrays.fill(g, 61, 70, 0);
+      for (Divergence divergence : DIVERGENCES) {
+        try (KlEngine engine =
+            KlEngine.builder().divergence(divergence).backend(backend).threads(3).build()) {
+          double[][] out = arrays(q, p);
+          gradient(engine, out).pairwise(q.gaussians(), p.gaussians(), g);
+          check(divergence.name() + pairs, divergence, q, p, g, out, 4);
+          assertThat(Arrays.copyOf(out[1], 6)).containsOnly(0);
+        }
+      }
+    }
+  }
+
   /** The weights are those of the exact divergences. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")

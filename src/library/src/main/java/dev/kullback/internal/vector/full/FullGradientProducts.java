@@ -40,6 +40,9 @@ public final class FullGradientProducts {
   /** Parts of a small batch, so that several threads have some. */
   private static final int PARTS = 4;
 
+  /** Relative error that derivatives of batches of float are allowed: of the promised 1e-5, some is left for rounding to float. */
+  private static final double FLOAT_TOLERANCE = 8e-6;
+
   /** Least sizes and magnitudes: beside them, what underflow takes of their terms is below a rounding. */
   private static final double LEAST_SIZE = 0x1p-500;
 
@@ -104,8 +107,11 @@ public final class FullGradientProducts {
 
   private double[] ofColumn = NONE;
 
+  /** Relative errors that the lanes are allowed. */
+  private final double[] tolerance;
+
   private final double[] minusOnes;
-  private final boolean[] isOpen = new boolean[SIDE];
+  private final boolean[] isOpen = new boolean[SIDE + NR];
 
   /** What is summed up for the targets as KL's q, or as its p. */
   private final class Sums {
@@ -138,6 +144,7 @@ public final class FullGradientProducts {
     this.hasReverse = hasReverse;
     v = vectors ? FullSolveKernel.V : 1;
     transpose = new DoubleTranspose(vectors);
+    tolerance = new double[v];
     minusOnes = new double[v];
     Arrays.fill(minusOnes, -1);
   }
@@ -195,8 +202,8 @@ public final class FullGradientProducts {
     byMean = new double[d * v];
     total = new double[(length + d) * v];
     diagonals = new double[padded(d + 1) * CHUNK];
-    ofRow = new double[d];
-    ofColumn = new double[d + 1];
+    ofRow = new double[d * v];
+    ofColumn = new double[(d + 1) * v];
   }
 
   /** Adds the terms of others [first, end), at most {@link GradientKernel#SIDE}; row i and column j of the block have the cotangent {@code block[i·SIDE + j]}. */
@@ -344,7 +351,7 @@ public final class FullGradientProducts {
       int lanes = Math.min(v, to - from - t);
       worker.pass(5L * lanes * Checkpoint.ofSolve(d));
       load(t, lanes);
-      Arrays.fill(isOpen, t, t + lanes, false);
+      Arrays.fill(isOpen, t, t + v, false);
       Arrays.fill(total, 0);
       if (byQ.isWanted()) {
         finishByQ(t);
@@ -354,17 +361,23 @@ public final class FullGradientProducts {
         finishByP(t);
         addUp(byP, t, lanes);
       }
+      store(t, lanes, sums);
       for (int i = 0; i < lanes; i++) {
-        int at = (from + t + i) * (length + d);
-        for (int k = 0; k < length + d && !isOpen[t + i]; k++) {
-          sums[at + k] += total[k * v + i];
-        }
         any |= isOpen[t + i];
       }
     }
     operands = null;
     target = other = NO_BATCH;
     return any;
+  }
+
+  private void store(int t, int lanes, double[] sums) {
+    int stride = length + d;
+    for (int k = 0; k < stride; k++) {
+      for (int i = 0; i < lanes; i++) {
+        sums[(from + t + i) * stride + k] += isOpen[t + i] ? 0 : total[k * v + i];
+      }
+    }
   }
 
   /** Whether target t is to be computed pair by pair. */
@@ -465,26 +478,21 @@ public final class FullGradientProducts {
 
   /** Adds the derivatives of the lanes, and opens those that are not within the bound. */
   private void addUp(Sums of, int t, int lanes) {
-    double more = operands().moreTolerance();
+    double more = moreTolerance();
+    if (of.asQ) {
+      boundByQ(t);
+    } else {
+      boundByP(t, lanes);
+    }
     for (int i = 0; i < lanes; i++) {
-      if (of.asQ) {
-        boundByQ(t, i);
-      } else {
-        boundByP(t, i);
+      double own = of.asQ ? PairKl.DOUBLE_TOLERANCE : columns().tolerance()[from + t + i];
+      tolerance[i] = more + own;
+    }
+    for (int r = 0, k = 0; r < d; r++) {
+      check(of, t, lanes, r, d, byMean, r * v);
+      for (int c = 0; c <= r; c++, k += v) {
+        check(of, t, lanes, r, c, byFactor, k);
       }
-      double tolerance =
-          more + (of.asQ ? PairKl.DOUBLE_TOLERANCE : columns().tolerance()[from + t + i]);
-      double diagonal = of.asQ ? of.ofSizes[t + i] : 0;
-      boolean isWithin = isLarge;
-      for (int r = 0, k = i; r < d && isWithin; r++) {
-        double error = ofRow[r] * ofColumn[d];
-        isWithin = isWithin(of, t + i, r, d, error, tolerance * Math.abs(byMean[r * v + i]));
-        for (int c = 0; c <= r && isWithin; c++, k += v) {
-          error = ofRow[r] * ofColumn[c] + (c == r ? diagonal / l[k] : 0);
-          isWithin = isWithin(of, t + i, r, c, error, tolerance * Math.abs(byFactor[k]));
-        }
-      }
-      isOpen[t + i] |= !isWithin;
     }
     for (int k = 0; k < d * v; k++) {
       total[k] += byMean[k];
@@ -494,79 +502,112 @@ public final class FullGradientProducts {
     }
   }
 
-  /** Whether sizes are such that underflow does not count. */
-  private boolean isLarge;
+  /** Opens the lanes whose derivative by an entry, or in column D by a mean, is not within the bound. */
+  private void check(Sums of, int t, int lanes, int r, int c, double[] derivatives, int k) {
+    for (int i = 0; i < lanes; i++) {
+      double error = ofRow[r * v + i] * ofColumn[c * v + i];
+      if (c == r && of.asQ) {
+        error += of.ofSizes[t + i] / l[k + i];
+      }
+      double most = tolerance[i] * Math.abs(derivatives[k + i]);
+      if (!isWithin(error, most) && !isOpen[t + i]) {
+        isOpen[t + i] = !isWithin(of, t + i, r, c, error, most);
+      }
+    }
+  }
+
+  private double moreTolerance() {
+    return target.isDouble() || other.isDouble() ? 0 : FLOAT_TOLERANCE;
+  }
+
+  /** Opens a lane where sizes are such that underflow might count. */
+  private double root(int t, double size) {
+    isOpen[t] |= !(size >= LEAST_SIZE);
+    return Math.sqrt(size);
+  }
 
   /** Bounds errors by {@code √a_r Σ_k √a_k |L_kc|}, where a are sums of magnitudes of {@code P_rr ≥ P_rk² / P_kk}. */
-  private void boundByQ(int t, int lane) {
-    int at = t / NR * padded(d + 1) * NR + t % NR + lane;
-    isLarge = true;
+  private void boundByQ(int t) {
+    int at = t / NR * padded(d + 1) * NR + t % NR;
     Arrays.fill(ofColumn, 0);
-    for (int r = 0, k = lane; r < d; r++) {
-      double a = byQ.sizes[at + r * NR];
-      isLarge &= a >= LEAST_SIZE;
-      double root = Math.sqrt(a);
-      ofRow[r] = root;
-      for (int c = 0; c <= r; c++, k += v) {
-        ofColumn[c] += root * Math.abs(l[k]);
+    for (int r = 0, k = 0; r < d; r++) {
+      for (int i = 0; i < v; i++) {
+        ofRow[r * v + i] = root(t + i, byQ.sizes[at + r * NR + i]);
       }
-      ofColumn[d] += root * Math.abs(m[r * v + lane]);
+      for (int c = 0; c <= r; c++, k += v) {
+        addProducts(l, k, ofRow, r * v, ofColumn, c * v);
+      }
+      addProducts(m, r * v, ofRow, r * v, ofColumn, d * v);
     }
-    ofColumn[d] += Math.sqrt(byQ.sizes[at + d * NR]);
+    for (int i = 0; i < v; i++) {
+      ofColumn[d * v + i] += Math.sqrt(byQ.sizes[at + d * NR + i]);
+    }
+  }
+
+  /** Adds products of the lanes' magnitudes with factors. */
+  private void addProducts(double[] x, int k, double[] factors, int at, double[] to, int sum) {
+    for (int i = 0; i < v; i++) {
+      to[sum + i] += Math.abs(x[k + i]) * factors[at + i];
+    }
   }
 
   /** Bounds errors by {@code ‖W e_r‖ ‖τ‖ ((ρ + 2ε) τ_c + ε ‖τ‖)}, with {@code τ = |W| √c + √Σ|g|}, c likewise of the covariances and means. */
-  private void boundByP(int t, int lane) {
-    int at = t / NR * padded(d + 1) * NR + t % NR + lane;
+  private void boundByP(int t, int lanes) {
+    int at = t / NR * padded(d + 1) * NR + t % NR;
     FullColumns p = columns();
-    int j = from + t + lane;
-    double weight = byP.ofSizes[t + lane];
-    isLarge = weight >= LEAST_SIZE;
-    double squares = 0;
-    Arrays.fill(ofRow, 0);
-    for (int r = 0; r < d; r++) {
-      double mean = target.mean()[j * d + r] - p.centre()[r];
-      double size = 2 * (byP.sizes[at + r * NR] + mean * mean * weight);
-      isLarge &= size >= LEAST_SIZE;
-      scratch[r] = Math.sqrt(size);
-    }
-    for (int r = 0, k = lane; r < d; r++) {
-      double sum = Math.sqrt(weight);
-      for (int c = 0; c <= r; c++, k += v) {
-        sum += Math.abs(w[k]) * scratch[c];
-        ofRow[c] += w[k] * w[k];
+    for (int i = 0; i < lanes; i++) {
+      double weight = byP.ofSizes[t + i];
+      double g = root(t + i, weight);
+      for (int r = 0; r < d; r++) {
+        double mean = target.mean()[(from + t + i) * d + r] - p.centre()[r];
+        double size = 2 * (byP.sizes[at + r * NR + i] + mean * mean * weight);
+        scratch[r * v + i] = root(t + i, size);
+        ofColumn[r * v + i] = g;
       }
-      squares += sum * sum;
-      ofColumn[r] = sum;
     }
-    double norm = Math.sqrt(squares);
-    double error = 1.25 * p.inverseError()[j];
-    double relative = units(4) + 2 * error;
-    for (int r = 0; r < d; r++) {
-      ofRow[r] = Math.sqrt(ofRow[r]) * norm;
-      ofColumn[r] = relative * ofColumn[r] + error * norm;
+    Arrays.fill(ofRow, 0);
+    for (int r = 0, k = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++, k += v) {
+        addProducts(w, k, scratch, c * v, ofColumn, r * v);
+        for (int i = 0; i < v; i++) {
+          ofRow[c * v + i] += w[k + i] * w[k + i];
+        }
+      }
     }
-    ofColumn[d] = relative * Math.sqrt(weight);
+    double units = units(4);
+    for (int i = 0; i < lanes; i++) {
+      double squares = 0;
+      for (int r = 0; r < d; r++) {
+        squares += ofColumn[r * v + i] * ofColumn[r * v + i];
+      }
+      double norm = Math.sqrt(squares);
+      double error = 1.25 * p.inverseError()[from + t + i];
+      double relative = units + 2 * error;
+      for (int r = 0; r < d; r++) {
+        ofRow[r * v + i] = Math.sqrt(ofRow[r * v + i]) * norm;
+        ofColumn[r * v + i] = relative * ofColumn[r * v + i] + error * norm;
+      }
+      ofColumn[d * v + i] = relative * Math.sqrt(byP.ofSizes[t + i]);
+    }
+  }
+
+  private static boolean isWithin(double error, double most) {
+    return error <= most && most >= LEAST_MAGNITUDE && most < Double.POSITIVE_INFINITY;
   }
 
   /**
-   * Whether an error is at most a tolerated one, or else a lower bound of the magnitudes' share: a term's is at least {@code |g| |L_q,rc −
-   * L_p,rc| / L_p,rr²}, and of column D, by means, the same of these.
+   * Whether an error is at most what is tolerated of a lower bound of the magnitudes: a term's is at least {@code |g| |L_q,rc − L_p,rc| / L_p,rr²},
+   * and of column D, by means, the same of these.
+   *
+   * @param most what is tolerated of the derivative itself, another bound
    */
-  private boolean isWithin(Sums of, int t, int r, int c, double error, double tolerated) {
-    double sum = tolerated;
+  private boolean isWithin(Sums of, int t, int r, int c, double error, double most) {
+    FullColumns p = of.asQ ? isOfQ ? operands().columns() : operands().otherColumns() : columns();
+    double more = moreTolerance();
     int diagonal = Cholesky.packedLength(r) + r;
     int entry = Cholesky.packedLength(r) + c;
-    double more = operands().moreTolerance();
-    FullColumns p = of.asQ ? isOfQ ? operands().columns() : operands().otherColumns() : columns();
-    if (!(error < Double.POSITIVE_INFINITY && tolerated < Double.POSITIVE_INFINITY)) {
-      return false;
-    }
-    for (int k = 0; !(error <= sum && sum >= LEAST_MAGNITUDE); k++) {
-      if (k == Math.min(others, CHUNK)) {
-        return false;
-      }
-      int i = from + t;
+    int i = from + t;
+    for (int k = 0; k < Math.min(others, CHUNK) && most < Double.POSITIVE_INFINITY; k++) {
       int o = firstOther + k;
       double x =
           c == d
@@ -577,9 +618,11 @@ public final class FullGradientProducts {
               ? other.scaleTril()[o * length + diagonal]
               : target.scaleTril()[i * length + diagonal];
       double g = firstWeights[t / NR * NR * CHUNK + k * NR + t % NR];
-      double tolerance = more + p.tolerance()[of.asQ ? o : i];
-      sum += Math.abs(g) * tolerance * (Math.abs(x) / pivot / pivot);
+      most += Math.abs(g) * (more + p.tolerance()[of.asQ ? o : i]) * (Math.abs(x) / pivot / pivot);
+      if (isWithin(error, most)) {
+        return true;
+      }
     }
-    return true;
+    return false;
   }
 }
