@@ -185,25 +185,24 @@ public final class FullGradientProducts {
   }
 
   private void makeRoom(int dimension) {
-    if (d == dimension) {
-      return;
-    }
     d = dimension;
     length = Cholesky.packedLength(d);
     width = Math.ceilDiv(d, 4) * 4;
-    l = new double[length * v];
-    w = new double[length * v];
-    m = new double[d * v];
-    square = new double[d * width * v];
-    triangle = new double[d * width * v];
-    x = new double[(d * width + 4) * v];
-    scratch = new double[d * v];
-    byFactor = new double[(length + 4) * v];
-    byMean = new double[d * v];
-    total = new double[(length + d) * v];
-    diagonals = new double[padded(d + 1) * CHUNK];
-    ofRow = new double[d * v];
-    ofColumn = new double[(d + 1) * v];
+    if (m.length < d * v) {
+      l = new double[length * v];
+      w = new double[length * v];
+      m = new double[d * v];
+      square = new double[d * width * v];
+      triangle = new double[d * width * v];
+      x = new double[(d * width + 4) * v];
+      scratch = new double[d * v];
+      byFactor = new double[(length + 4) * v];
+      byMean = new double[d * v];
+      total = new double[(length + d) * v];
+      diagonals = new double[padded(d + 1) * CHUNK];
+      ofRow = new double[d * v];
+      ofColumn = new double[(d + 1) * v];
+    }
   }
 
   /** Adds the terms of others [first, end), at most {@link GradientKernel#SIDE}; row i and column j of the block have the cotangent {@code block[i·SIDE + j]}. */
@@ -352,7 +351,7 @@ public final class FullGradientProducts {
       worker.pass(5L * lanes * Checkpoint.ofSolve(d));
       load(t, lanes);
       Arrays.fill(isOpen, t, t + v, false);
-      Arrays.fill(total, 0);
+      Arrays.fill(total, 0, (length + d) * v, 0);
       if (byQ.isWanted()) {
         finishByQ(t);
         addUp(byQ, t, lanes);
@@ -412,18 +411,11 @@ public final class FullGradientProducts {
     loadMeans(t, (isOfQ ? operands().columns() : operands().otherColumns()).centre());
     double[] a = byQ.values;
     int at = at(t);
-    Arrays.fill(triangle, 0);
+    Arrays.fill(triangle, 0, d * width * v, 0);
     if (vectors) {
-      FullGradientSums.unpack(a, at, NR, d, width, 0.5, true, true, square);
-      FullGradientSums.unpack(l, 0, v, d, width, 1, true, false, triangle);
-      FullGradientSums.multiply(square, triangle, d, width, byFactor);
+      FullGradientSums.byQ(a, at, NR, l, m, d, width, square, triangle, byFactor, byMean);
     } else {
-      ScalarFullGradientSums.unpack(a, at, NR, d, width, 0.5, true, true, square);
-      ScalarFullGradientSums.unpack(l, 0, v, d, width, 1, true, false, triangle);
-      ScalarFullGradientSums.multiply(square, triangle, d, width, byFactor);
-    }
-    for (int h = 0; h < d; h++) {
-      multiplyRow(square, h * width * v, m, 0, v, d, byMean, h * v);
+      ScalarFullGradientSums.byQ(a, at, NR, l, m, d, width, square, triangle, byFactor, byMean);
     }
     for (int i = 0; i < v; i++) {
       for (int h = 0, k = i; h < d; k += (++h + 1) * v) {
@@ -437,24 +429,18 @@ public final class FullGradientProducts {
     loadMeans(t, columns().centre());
     double[] s = byP.values;
     int at = at(t);
-    Arrays.fill(triangle, 0);
+    Arrays.fill(triangle, 0, d * width * v, 0);
     System.arraycopy(byP.ofWeights, t, scratch, 0, v);
     if (vectors) {
       TriangleKernels.invert(l, d, w, checkpoint);
-      FullGradientSums.centre(s, at, NR, m, scratch, d);
-      FullGradientSums.unpack(s, at, NR, d, width, 1, true, true, square);
-      FullGradientSums.unpack(w, 0, v, d, width, 1, false, true, triangle);
-      FullGradientSums.whiten(w, square, triangle, d, width, x, byFactor);
+      FullGradientSums.byP(
+          s, at, NR, w, m, scratch, d, width, square, triangle, x, byFactor, byMean);
     } else {
       ScalarTriangleKernels.invert(l, d, w, checkpoint);
-      ScalarFullGradientSums.centre(s, at, NR, m, scratch, d);
-      ScalarFullGradientSums.unpack(s, at, NR, d, width, 1, true, true, square);
-      ScalarFullGradientSums.unpack(w, 0, v, d, width, 1, false, true, triangle);
-      ScalarFullGradientSums.whiten(w, square, triangle, d, width, x, byFactor);
+      ScalarFullGradientSums.byP(
+          s, at, NR, w, m, scratch, d, width, square, triangle, x, byFactor, byMean);
     }
     for (int h = 0, k = 0; h < d; k += (++h + 1) * v) {
-      int row = (k / v - h) * v;
-      multiplyRow(w, row, s, at + length * NR, NR, h + 1, byMean, h * v);
       for (int i = 0; i < v; i++) {
         byFactor[k + i] -= byP.ofWeights[t + i];
         m[h * v + i] = w[k + i]; // the inverse of the diagonal
@@ -464,15 +450,6 @@ public final class FullGradientProducts {
       FullGradientSums.solve(l, m, minusOnes, d, byFactor, byMean, scratch);
     } else {
       ScalarFullGradientSums.solve(l, m, minusOnes, d, byFactor, byMean, scratch);
-    }
-  }
-
-  private void multiplyRow(
-      double[] row, int from, double[] x, int at, int stride, int n, double[] out, int to) {
-    if (vectors) {
-      FullGradientSums.multiplyRow(row, from, x, at, stride, n, out, to);
-    } else {
-      ScalarFullGradientSums.multiplyRow(row, from, x, at, stride, n, out, to);
     }
   }
 

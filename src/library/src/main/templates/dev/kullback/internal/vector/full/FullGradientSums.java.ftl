@@ -43,6 +43,72 @@ final class ${class} {
   }
 
   /**
+   * Makes the lower triangle of {@code A L}, and {@code A m}, of a packed A, entry k at {@code [at + k·stride]}, whose entries off the diagonal are there twice.
+   *
+   * @param square memory for d rows of {@code width} vectors, a multiple of 4 that is at least d
+   * @param triangle likewise, 0 above the diagonal
+   */
+  static void byQ(
+      double[] a,
+      int at,
+      int stride,
+      double[] l,
+      double[] m,
+      int d,
+      int width,
+      double[] square,
+      double[] triangle,
+      double[] out,
+      double[] means) {
+    unpack(a, at, stride, d, width, 0.5, true, true, square);
+    unpack(l, 0, V, d, width, 1, true, false, triangle);
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c += 4) {
+        multiply4(square, r * width, triangle, c, width, c, d, out, Cholesky.packedLength(r) + c);
+      }
+      multiplyRow(square, r * width * V, m, 0, V, d, means, r * V);
+    }
+  }
+
+  /**
+   * Makes the lower triangle of {@code W S Wᵀ}, with {@code S = Σ g (Σ_q + ddᵀ)} and {@code d = m_q − m}, and {@code W Σ g d}.
+   *
+   * @param products packed like A: {@code Σ g (Σ_q + m_q m_qᵀ)}, and behind it {@code Σ g m_q}
+   * @param triangle memory as in {@link #byQ}, 0 below the diagonal
+   * @param x memory, likewise and four vectors more
+   */
+  static void byP(
+      double[] products,
+      int at,
+      int stride,
+      double[] w,
+      double[] m,
+      double[] g,
+      int d,
+      int width,
+      double[] square,
+      double[] triangle,
+      double[] x,
+      double[] out,
+      double[] means) {
+    centre(products, at, stride, m, g, d);
+    unpack(products, at, stride, d, width, 1, true, true, square);
+    unpack(w, 0, V, d, width, 1, false, true, triangle);
+    int first = at + Cholesky.packedLength(d) * stride;
+    for (int r = 0; r < d; r++) {
+      int row = Cholesky.packedLength(r);
+      for (int c = 0; c <= r; c += 4) {
+        multiply4(w, row, square, c, width, 0, r + 1, x, r * width + c);
+      }
+      for (int c = 0; c <= r; c += 4) {
+        int end = Math.min(c + 4, r + 1);
+        multiply4(x, r * width, triangle, c, width, 0, end, out, row + c);
+      }
+      multiplyRow(w, row * V, products, first, stride, r + 1, means, r * V);
+    }
+  }
+
+  /**
    * Writes a packed matrix out, square, with a row of {@code width} for each of D, in which it stores nothing behind D.
    *
    * @param in entry k at {@code [at + k·stride]}
@@ -50,7 +116,7 @@ final class ${class} {
    * @param isBelow whether they go below the diagonal
    * @param isAbove whether they go above it
    */
-  static void unpack(
+  private static void unpack(
       double[] in,
       int at,
       int stride,
@@ -75,8 +141,8 @@ final class ${class} {
     }
   }
 
-  /** Makes {@code Σ g (Σ_q + ddᵀ)} of {@code Σ g (Σ_q + m_q m_qᵀ)}, packed with a stride, and {@code Σ g d} of {@code Σ g m_q} behind it: d is {@code m_q − m}. */
-  static void centre(double[] products, int at, int stride, double[] m, double[] g, int d) {
+  /** Makes {@code Σ g (Σ_q + ddᵀ)} of {@code Σ g (Σ_q + m_q m_qᵀ)}, and {@code Σ g d} of {@code Σ g m_q} behind it. */
+  private static void centre(double[] products, int at, int stride, double[] m, double[] g, int d) {
     int means = at + Cholesky.packedLength(d) * stride;
     ${vector} w = ${load("g", "0")};
     for (int r = 0, k = at; r < d; r++) {
@@ -87,31 +153,6 @@ final class ${class} {
       for (int c = 0; c <= r; c++, k += stride) {
         ${vector} x = ${fma("sum", load("m", "c * V"), load("products", "k"))};
         ${store(fma("mean", load("products", "means + c * stride"), "x"), "products", "k")};
-      }
-    }
-  }
-
-  /** Makes the lower triangle of {@code X = W S}, and of it {@code X Wᵀ}, packed; W is packed and, as {@code upper}, Wᵀ written out. */
-  static void whiten(
-      double[] w, double[] s, double[] upper, int d, int width, double[] x, double[] out) {
-    for (int r = 0; r < d; r++) {
-      for (int c = 0; c <= r; c += 4) {
-        multiply4(w, Cholesky.packedLength(r), s, c, width, 0, r + 1, x, r * width + c);
-      }
-    }
-    for (int r = 0; r < d; r++) {
-      for (int c = 0; c <= r; c += 4) {
-        int end = Math.min(c + 4, r + 1);
-        multiply4(x, r * width, upper, c, width, 0, end, out, Cholesky.packedLength(r) + c);
-      }
-    }
-  }
-
-  /** Makes the lower triangle of {@code S L}, packed; both are written out. */
-  static void multiply(double[] s, double[] l, int d, int width, double[] out) {
-    for (int r = 0; r < d; r++) {
-      for (int c = 0; c <= r; c += 4) {
-        multiply4(s, r * width, l, c, width, c, d, out, Cholesky.packedLength(r) + c);
       }
     }
   }
@@ -134,7 +175,7 @@ final class ${class} {
   }
 
   /** Multiplies a row of n by a vector whose elements are {@code stride} apart. */
-  static void multiplyRow(
+  private static void multiplyRow(
       double[] row, int from, double[] x, int at, int stride, int n, double[] out, int to) {
     ${vector} sum = ${zero()};
     for (int k = 0; k < n; k++) {
