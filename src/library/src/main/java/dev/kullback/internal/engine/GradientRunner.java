@@ -26,7 +26,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Computes gradients of one number made of the divergences of q and p, with the threads of an engine. The matrix is cut into blocks, and these
  * into rounds: no two blocks of a round have a row or a column in common, so each adds to sums that are its own, and a sum is added up in the
- * order of the rounds, whatever the threads. One thread's, which keeps it for its next call.
+ * order of the rounds, whatever the threads. Of full covariances, a task has the sums of some Gaussians of one batch over all of the other, in their order. One thread's, which
+ * keeps it for its next call.
  */
 final class GradientRunner {
   /** Blocks across the rows, and the columns, of a small matrix, so that several threads have some of each round. */
@@ -185,6 +186,7 @@ final class GradientRunner {
     return made;
   }
 
+  /** Adds up the derivatives of n Gaussians, if they are wanted. */
   private void shareTargets(int n) {
     if (isWanted(isOfQ)) {
       lead.share(Math.ceilDiv(n, FullGradientProducts.targets(n, q().dimension())), multiply);
