@@ -82,9 +82,13 @@ enum KernelTable {
       Choice.VECTOR, Jeffreys.class, 1, KernelGroup.FLOAT_JEFFREYS, KernelGroup.JEFFREYS),
   FLOAT_CHERNOFF(
       Choice.VECTOR, Chernoff.class, 1, KernelGroup.FLOAT_CHERNOFF, KernelGroup.CHERNOFF),
+  FLOAT_CHERNOFF_NEAR_ONE(
+      Choice.VECTOR, Chernoff.class, 1, KernelGroup.FLOAT_CHERNOFF, KernelGroup.CHERNOFF_NEAR_ONE),
   WASSERSTEIN_2(Choice.VECTOR, Wasserstein2.class, KernelGroup.WASSERSTEIN_2),
   JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.JEFFREYS),
   CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.CHERNOFF),
+  CHERNOFF_NEAR_ZERO(Choice.VECTOR, Chernoff.class, KernelGroup.CHERNOFF_NEAR_ZERO),
+  CHERNOFF_NEAR_ONE(Choice.VECTOR, Chernoff.class, KernelGroup.CHERNOFF_NEAR_ONE),
   FULL(
       Choice.VECTOR,
       Kl.class,
@@ -153,9 +157,14 @@ enum KernelTable {
           areDiagonal(q, p)
               && q.dimension() <= SmallKernel.MOST_DIMENSIONS
               && !formula.isOfPoints();
-      case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF ->
-          areDiagonal(q, p) && formula.hasTiles() && !q.isDouble() && !p.isDouble();
-      case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF -> areDiagonal(q, p) && formula.hasTiles();
+      case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF, FLOAT_CHERNOFF_NEAR_ONE ->
+          areDiagonal(q, p)
+              && isOfOrder(formula)
+              && formula.hasTiles()
+              && !q.isDouble()
+              && !p.isDouble();
+      case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE ->
+          areDiagonal(q, p) && isOfOrder(formula) && formula.hasTiles();
       case FULL, FULL_JEFFREYS -> areFull(q, p);
       case LOW_RANK, LOW_RANK_JEFFREYS -> areLowRank(q, p);
       case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
@@ -173,6 +182,19 @@ enum KernelTable {
     };
   }
 
+  /** Whether a row has the tiles that a formula's order takes: those of double alone where floats settle nothing. */
+  private boolean isOfOrder(Formula formula) {
+    if (!(formula.kernels() instanceof Chernoff f)) {
+      return true;
+    }
+    return switch (this) {
+      case CHERNOFF_NEAR_ZERO -> f.isNearZero();
+      case CHERNOFF_NEAR_ONE -> f.isNearOne();
+      case FLOAT_CHERNOFF_NEAR_ONE -> f.isNearOne() && !f.needsDouble();
+      default -> !f.isNearZero() && !f.isNearOne();
+    };
+  }
+
   /** Makes a thread's {@link Operands}. */
   Object operands(Formula formula) {
     return switch (this) {
@@ -182,9 +204,12 @@ enum KernelTable {
           FLOAT_WASSERSTEIN_2,
           FLOAT_JEFFREYS,
           FLOAT_CHERNOFF,
+          FLOAT_CHERNOFF_NEAR_ONE,
           WASSERSTEIN_2,
           JEFFREYS,
-          CHERNOFF ->
+          CHERNOFF,
+          CHERNOFF_NEAR_ZERO,
+          CHERNOFF_NEAR_ONE ->
           new TileOperands(formula);
       case FULL -> new FullOperands(formula, FullOperands.Roles.ONE);
       case LOW_RANK -> new LowRankOperands(false);
@@ -203,10 +228,11 @@ enum KernelTable {
   Object ready(Kernels k) {
     return switch (this) {
       case SMALL -> new SmallKernel(k.worker);
-      case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF ->
+      case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF, FLOAT_CHERNOFF_NEAR_ONE ->
           tiles(k, dimension -> k.isReadyToRecompute(this, dimension));
       case DOUBLE -> tiles(k, _ -> true);
-      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> tiles(k, _ -> true);
+      case WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE ->
+          tiles(k, _ -> true);
       case FULL ->
           new FullVectorKernel(
               k.worker,
@@ -249,9 +275,12 @@ enum KernelTable {
           FLOAT_WASSERSTEIN_2,
           FLOAT_JEFFREYS,
           FLOAT_CHERNOFF,
+          FLOAT_CHERNOFF_NEAR_ONE,
           WASSERSTEIN_2,
           JEFFREYS,
-          CHERNOFF ->
+          CHERNOFF,
+          CHERNOFF_NEAR_ZERO,
+          CHERNOFF_NEAR_ONE ->
           new ColdKernel(k.formula, k.worker, k.pair);
       case FULL -> new FullColdKernel(k.worker, k.pair);
       case LOW_RANK -> new LowRankColdKernel(k.worker, k.pair);
@@ -275,8 +304,9 @@ enum KernelTable {
       case REFINEMENT -> t.refinement();
       case PACKING -> t.packing();
       case DOUBLE -> t.doubles();
-      case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF -> t.formulaOfFloats(groups[0]);
-      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> t.formula();
+      case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF, FLOAT_CHERNOFF_NEAR_ONE ->
+          t.formulaOfFloats(groups[0]);
+      case WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE -> t.formula();
       case FULL, FULL_JEFFREYS, FULL_CHERNOFF -> t.full(groups[0]);
       case LOW_RANK -> t.lowRank();
       case FULL_PAIRS -> t.fullPairs();

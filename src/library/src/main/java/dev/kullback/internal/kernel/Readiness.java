@@ -72,6 +72,9 @@ public final class Readiness {
     WASSERSTEIN_2,
     JEFFREYS,
     CHERNOFF,
+    /** The same of orders near 0 and 1, whose tiles are classes of their own. */
+    CHERNOFF_NEAR_ZERO,
+    CHERNOFF_NEAR_ONE,
     /** Sums of derivatives, of all divergences that have a gradient. */
     GRADIENTS,
     /** Full covariances: the same. */

@@ -56,6 +56,8 @@ class WarmUpTrialTest {
           case WASSERSTEIN_2 -> Wasserstein2.DISTANCE;
           case JEFFREYS, FULL_JEFFREYS -> Jeffreys.FORMULA;
           case CHERNOFF, FULL_CHERNOFF -> Chernoff.HELLINGER;
+          case CHERNOFF_NEAR_ZERO -> Chernoff.renyi(0.01);
+          case CHERNOFF_NEAR_ONE -> Chernoff.renyi(0.99);
           default -> Kl.FORWARD;
         };
     assertThat(KernelTable.tryOut(group, new WarmUpTrial(formula, 8))).isTrue();
