@@ -705,7 +705,7 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
     }
   }
 
-  /** Adds the quotients of entries [from, to), numerators over products, to {@code sums}, and leaves numerators of 0<#if isExcess> and products of 1</#if>. */
+  /** Adds the quotients of entries [from, to), numerators over products, to {@code sums}, and leaves numerators of 0<#if isExcess>, and products whose distance from 1 is 0</#if>. */
 <#if isExcess>
   private void divide(
       float bias, float[] numerators, float[] products, float[] sums, int from, int to) {
