@@ -418,6 +418,27 @@ class FullGradientTest {
     }
   }
 
+  /** The same of a divergence whose derivative by one batch alone is finite, whichever is wanted. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void infiniteDivergence(Backend backend) {
+    FullGaussians p = FullGaussians.ofScaleTril(new double[] {1, 2}, new double[] {1, 3}, 1);
+    FullGaussians far = FullGaussians.ofScaleTril(new double[] {1e200}, new double[] {1}, 1);
+    FullGaussians large = FullGaussians.ofScaleTril(new double[1], new double[] {1e170}, 1);
+    double[][] to = new double[2][2];
+    try (KlEngine engine = Engines.on(backend)) {
+      for (FullGaussians q : List.of(far, large)) {
+        KlGradient byQ = engine.gradient().q(new double[1], new double[1]);
+        KlGradient byP = engine.gradient().p(to[0], to[1]);
+        for (KlGradient gradient : List.of(byQ, byP)) {
+          assertRejected(
+              () -> gradient.pairwise(q, p, new double[] {1, 1}),
+              "the gradient of the divergence of Gaussians 0 and 0 is beyond double's range");
+        }
+      }
+    }
+  }
+
   /** The same where the inverse of a factor's diagonal is; of equal Gaussians it is 0 all the same. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")

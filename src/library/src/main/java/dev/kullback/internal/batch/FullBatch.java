@@ -338,6 +338,11 @@ public final class FullBatch extends Batch {
     return beyond.get(i);
   }
 
+  /** Whether the matrix kernel can hold all Gaussians. */
+  public boolean isHeld() {
+    return beyond.isEmpty();
+  }
+
   @Override
   public boolean isExpandable() {
     return true;
