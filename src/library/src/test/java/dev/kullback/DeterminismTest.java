@@ -251,6 +251,28 @@ class DeterminismTest {
     return result;
   }
 
+  /**
+   * A batch against itself, as one object, as two equal ones, and from another copy of the arrays.
+   */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void sameBitsForTheSameAndForEqualObjects(Backend backend) {
+    for (Regime regime : REGIMES) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Batch batch = regime.draw(isDouble, 61, 1, 29).q();
+        DiagonalGaussians once = batch.gaussians();
+        DiagonalGaussians again = batch.gaussians();
+        for (int threads : new int[] {1, 3}) {
+          try (KlEngine engine = Engines.on(backend, threads)) {
+            Bits expected = Bits.of(engine, once, once);
+            expected.check(regime + ", equal copies", Bits.of(engine, once, again));
+            expected.check(regime + ", other copy", Bits.of(engine, again, again));
+          }
+        }
+      }
+    }
+  }
+
   /** A pairwise result as float and as double. */
   private record Bits(float[] single, double[] twice, int columns) {
     static Bits of(KlEngine engine, Gaussians q, Gaussians p) {

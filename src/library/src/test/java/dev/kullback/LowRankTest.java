@@ -246,6 +246,48 @@ class LowRankTest {
 
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
+  void everyOperationAgreesWithTheMatrix(Backend backend) {
+    int n = 21;
+    int m = 35;
+    int d = 33;
+    LowRankGaussians q = usual(n, d, 5, 5);
+    LowRankGaussians p = usual(m, d, 3, 6);
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] kl = engine.pairwise(q, p, new double[n * m]);
+      LowRankGaussians some = (LowRankGaussians) p.slice(7, 7 + n);
+      double[] aligned = engine.aligned(q, some, new double[n]);
+      double[] sums = engine.rowSum(q, p);
+      double[] mins = engine.rowMin(q, p);
+      double[] logSums = engine.logSumExp(q, p);
+      Neighbors nearest = engine.nearest(q, p, 4);
+      Neighbors within = engine.within(q, p, 20);
+      double[] pairs = new double[2];
+      engine.pairs(q, new int[] {3, 4}, p, new int[] {5, 34}, pairs);
+      assertThat(pairs[0]).isCloseTo(kl[3 * m + 5], within(1e-10 * pairs[0]));
+      assertThat(pairs[1]).isCloseTo(kl[4 * m + 34], within(1e-10 * pairs[1]));
+      for (int i = 0; i < n; i++) {
+        double[] row = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
+        assertThat(aligned[i]).isCloseTo(row[7 + i], within(1e-10 * row[7 + i]));
+        double sum = Arrays.stream(row).sum();
+        assertThat(sums[i]).isCloseTo(sum, within(1e-10 * sum));
+        double min = Arrays.stream(row).min().getAsDouble();
+        assertThat(mins[i]).isCloseTo(min, within(1e-10 * min));
+        double expected = Math.log(Arrays.stream(row).map(x -> Math.exp(min - x)).sum()) - min;
+        assertThat(logSums[i]).isCloseTo(expected, within(1e-9 * Math.abs(expected)));
+        double[] sorted = row.clone();
+        Arrays.sort(sorted);
+        for (int k = 0; k < 4; k++) {
+          assertThat(nearest.value(i, k)).isCloseTo(sorted[k], within(1e-10 * sorted[k]));
+          assertThat(row[nearest.index(i, k)]).isCloseTo(sorted[k], within(1e-10 * sorted[k]));
+        }
+        assertThat(within.count(i))
+            .isEqualTo((int) Arrays.stream(row).filter(x -> x <= 20).count());
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void fromStandardNormal(Backend backend) {
     int d = 40;
     LowRankGaussians q = usual(6, d, 4, 8);
@@ -258,6 +300,40 @@ class LowRankTest {
       double[] expected = LowRankOracle.pairwise(q, normal);
       for (int i = 0; i < 6; i++) {
         assertThat(kl[i]).isCloseTo(expected[i], within(1e-12 * expected[i]));
+      }
+    }
+  }
+
+  @Test
+  void reverseAndJeffreysAreOfBothDirections() {
+    LowRankGaussians q = usual(3, 12, 4, 1);
+    LowRankGaussians p = usual(3, 12, 2, 2);
+    try (KlEngine kl = KlEngine.builder().build();
+        KlEngine reverse = KlEngine.builder().divergence(Divergence.REVERSE_KL).build();
+        KlEngine jeffreys = KlEngine.builder().divergence(Divergence.JEFFREYS).build()) {
+      double[] forward = kl.pairwise(q, p, new double[9]);
+      double[] backward = kl.pairwise(p, q, new double[9]);
+      double[] reversed = reverse.pairwise(q, p, new double[9]);
+      double[] both = jeffreys.pairwise(q, p, new double[9]);
+      for (int k = 0; k < 9; k++) {
+        double other = backward[k % 3 * 3 + k / 3];
+        assertThat(reversed[k]).isCloseTo(other, within(1e-10 * other));
+        assertThat(both[k]).isCloseTo(forward[k] + other, within(1e-10 * both[k]));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void equalParametersHaveNoDivergence(Backend backend) {
+    LowRankGaussians q = usual(9, 37, 5, 1);
+    LowRankGaussians p = usual(9, 37, 5, 1);
+    try (KlEngine engine = Engines.on(backend)) {
+      for (LowRankGaussians other : new LowRankGaussians[] {q, p}) {
+        double[] kl = engine.pairwise(q, other, new double[81]);
+        for (int k = 0; k < 81; k++) {
+          assertThat(kl[k] == 0).isEqualTo(k % 9 == k / 9);
+        }
       }
     }
   }

@@ -208,6 +208,92 @@ class PointsTest {
     }
   }
 
+  /** Values by SciPy's {@code multivariate_normal.logpdf}, and to 20 digits by mpmath. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void isWhatOthersPublish(Backend backend) {
+    double[] x = {0, 0, 1.5, -0.75, 40, 3};
+    double[] squares = {18.181818181818185809, 0.28409090909090908231, 3144.5454545454549352};
+    double[] logs = {-9.8251487007235778804, -0.87628506435993951684, -1573.0069668825419526};
+    Gaussians p =
+        Gaussians.of(
+            ScaleKind.COVARIANCE, new double[] {1, -1}, new double[] {0.9, 0.4, 0.4, 0.3}, 2);
+    Gaussians points = DiagonalGaussians.ofPoints(x, 2);
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] out = engine.mahalanobis(points, p, new double[3]);
+      for (int i = 0; i < 3; i++) {
+        assertThat(out[i]).isCloseTo(squares[i], within(1e-12 * squares[i]));
+      }
+      engine.logDensity(points, p, out);
+      for (int i = 0; i < 3; i++) {
+        assertThat(out[i]).isCloseTo(logs[i], within(1e-12 * -logs[i]));
+      }
+      assertThat(
+              engine
+                  .logDensity(
+                      DiagonalGaussians.ofPoints(new double[] {0.5, 2, -1}, 3),
+                      DiagonalGaussians.ofVariance(
+                          new double[] {0, 1, -1}, new double[] {0.25, 4, 1}, 3),
+                      new double[1])[0])
+          .isCloseTo(-3.3818155996140182253, within(1e-14));
+    }
+  }
+
+  /** The mixture ¼ N(m, S) + ¾ N(0, T): values to 20 digits by mpmath. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void mixturesHaveLikelihoodsAndResponsibilities(Backend backend) {
+    Gaussians points = DiagonalGaussians.ofPoints(new double[] {0, 0, 1.5, -0.75, 40, 3}, 2);
+    Gaussians components =
+        Gaussians.of(
+            ScaleKind.COVARIANCE,
+            new double[] {1, -1, 0, 0},
+            new double[] {0.9, 0.4, 0.4, 0.3, 2, 0.5, 0.5, 1},
+            2);
+    Mixtures mixture = Mixtures.of(components, new double[] {0.25, 0.75});
+    double[] logs = {-2.4052172240574096162, -2.0477360646172168021, -430.40536703282883775};
+    double[] shares = {
+      0.00014979755065446996085,
+      0.99985020244934553004,
+      0.80666778602787703815,
+      0.19333221397212296185,
+      0,
+      1
+    };
+    try (KlEngine engine = Engines.on(backend)) {
+      assertThat(engine.logLikelihood(points, mixture))
+          .satisfies(out -> {
+            for (int i = 0; i < 3; i++) {
+              assertThat(out[i]).isCloseTo(logs[i], within(-1e-12 * logs[i]));
+            }
+          });
+      double[] out = engine.responsibilities(points, mixture, new double[6]);
+      for (int k = 0; k < 6; k++) {
+        assertThat(out[k]).isCloseTo(shares[k], within(1e-12));
+      }
+      Mixtures both =
+          Mixtures.of(
+              Gaussians.of(
+                  ScaleKind.COVARIANCE,
+                  new double[] {1, -1, 0, 0, 0, 0},
+                  new double[] {0.9, 0.4, 0.4, 0.3, 2, 0.5, 0.5, 1, 2, 0.5, 0.5, 1},
+                  2),
+              new double[] {0.25, 0.75, 1},
+              new int[] {0, 2, 3});
+      double[] two = engine.logLikelihood(points, both);
+      double[] alone = engine.logDensity(points, components.slice(1, 2), new double[3]);
+      for (int i = 0; i < 3; i++) {
+        assertThat(two[2 * i]).isCloseTo(logs[i], within(-1e-12 * logs[i]));
+        assertThat(two[2 * i + 1]).isCloseTo(alone[i], within(1e-12 * (1 - alone[i])));
+      }
+      double[] ofBoth = engine.responsibilities(points, both, new double[9]);
+      for (int i = 0; i < 3; i++) {
+        assertThat(ofBoth[3 * i]).isCloseTo(out[2 * i], within(1e-14));
+        assertThat(ofBoth[3 * i + 2]).isEqualTo(1);
+      }
+    }
+  }
+
   /** Of many components, some of which do not count, and of points so far that no density is above 0. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")

@@ -45,6 +45,36 @@ class RowStatisticTest {
     };
   }
 
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void matchTheMatrix(Backend backend) {
+    for (Pair pair : pairs()) {
+      int n = pair.q.size();
+      int m = pair.p.size();
+      double[] w = new Random(2).doubles(m, -700, 5).toArray();
+      w[m / 2] = Double.NEGATIVE_INFINITY;
+      w[0] = 1;
+      try (KlEngine engine = Engines.on(backend)) {
+        double[] kl = engine.pairwise(pair.q, pair.p, new double[n * m]);
+        double[] min = engine.rowMin(pair.q, pair.p);
+        double[] sum = engine.rowSum(pair.q, pair.p);
+        double[] lse = engine.logSumExp(pair.q, pair.p);
+        double[] weighted = engine.weightedLogSumExp(pair.q, pair.p, w);
+        for (int i = 0; i < n; i++) {
+          double[] row = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
+          double total = Arrays.stream(row).sum();
+          assertThat(min[i]).isEqualTo(Arrays.stream(row).min().orElseThrow());
+          assertThat(sum[i]).isCloseTo(total, within(1e-13 * total));
+          assertThat(lse[i]).as(pair.name).isCloseTo(logSumExp(row, new double[m]), within(1e-12));
+          double expected = logSumExp(row, w);
+          assertThat(weighted[i])
+              .as(pair.name)
+              .isCloseTo(expected, within(1e-12 * Math.max(1, Math.abs(expected))));
+        }
+      }
+    }
+  }
+
   /** Weights above the divergences make KL − w negative, the least of them first. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
