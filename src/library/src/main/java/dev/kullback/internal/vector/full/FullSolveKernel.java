@@ -197,7 +197,7 @@ final class FullSolveKernel {
         acc = squares.mul(0.5).add(acc);
         DoubleVector t = acc.add(sum);
         DoubleVector back = t.sub(sum);
-        errors = sum.sub(t.sub(back)).add(acc.sub(back)).add(errors);
+        errors = t.sub(back).neg().add(sum).add(acc.sub(back)).add(errors);
         sum = t;
         acc = DoubleVector.zero(S);
       } while (c < r);
@@ -438,7 +438,7 @@ final class FullSolveKernel {
       }
       DoubleVector t = acc.add(sum);
       DoubleVector back = t.sub(sum);
-      errors = sum.sub(t.sub(back)).add(acc.sub(back)).add(errors);
+      errors = t.sub(back).neg().add(sum).add(acc.sub(back)).add(errors);
       sum = t;
     }
     DoubleVector rest =
