@@ -148,13 +148,11 @@ class ArgumentLawsTest {
         bad.set(k, Double.NaN);
         assertRefused(target, method, bad, "radius .*NaN.*");
       }
-      if (types[k] == double[].class && !method.getReturnType().isArray()) {
+      if (types[k] == double[].class && target instanceof KlGradient) {
         double[] numbers = ((double[]) valid.get(k)).clone();
         numbers[1] = Double.NaN;
         bad.set(k, numbers);
-        if (target instanceof KlGradient) {
-          assertRefused(target, method, bad, "(cotangent|logWeights).*\\b1\\b.*NaN.*");
-        }
+        assertRefused(target, method, bad, "(cotangent|logWeights).*\\b1\\b.*NaN.*");
       }
     }
     call(target, method, valid);

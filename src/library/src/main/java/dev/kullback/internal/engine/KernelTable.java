@@ -230,8 +230,7 @@ enum KernelTable {
       case SMALL -> new SmallKernel(k.worker);
       case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF, FLOAT_CHERNOFF_NEAR_ONE ->
           tiles(k, dimension -> k.isReadyToRecompute(this, dimension));
-      case DOUBLE -> tiles(k, _ -> true);
-      case WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE ->
+      case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE ->
           tiles(k, _ -> true);
       case FULL ->
           new FullVectorKernel(
@@ -304,8 +303,7 @@ enum KernelTable {
       case REFINEMENT -> t.refinement();
       case PACKING -> t.packing();
       case DOUBLE -> t.doubles();
-      case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF, FLOAT_CHERNOFF_NEAR_ONE ->
-          t.formulaOfFloats(groups[0]);
+      case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF -> t.formulaOfFloats(groups[0]);
       case WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE -> t.formula();
       case FULL, FULL_JEFFREYS, FULL_CHERNOFF -> t.full(groups[0]);
       case LOW_RANK -> t.lowRank();
@@ -316,7 +314,8 @@ enum KernelTable {
       case FULL_GRADIENTS -> t.fullGradients();
       case PANELS -> t.panels();
       case CODES -> t.codes();
-      case LOW_RANK_JEFFREYS, ZERO, DEVICE, SCALAR -> true; // the first by LOW_RANK's
+      case FLOAT_CHERNOFF_NEAR_ONE, LOW_RANK_JEFFREYS -> true; // by the other row of the group
+      case ZERO, DEVICE, SCALAR -> true;
     };
   }
 

@@ -232,8 +232,7 @@ public final class FullGradientProducts {
         }
       }
       if (byQ.isWanted()) {
-        FullColumns columns = isOfQ ? operands().columns() : operands().otherColumns();
-        addByQ(columns, o, n, g, worker);
+        addByQ(othersAsColumns(), o, n, g, worker);
       }
       if (byP.isWanted()) {
         FullRows rows = isOfQ ? operands().otherRows() : operands().rows();
@@ -250,6 +249,10 @@ public final class FullGradientProducts {
   /** Returns the targets as columns. */
   private FullColumns columns() {
     return isOfQ ? operands().otherColumns() : operands().columns();
+  }
+
+  private FullColumns othersAsColumns() {
+    return isOfQ ? operands().columns() : operands().otherColumns();
   }
 
   private void addByQ(FullColumns p, int o, int n, double[] g, Worker worker) {
@@ -318,10 +321,9 @@ public final class FullGradientProducts {
   }
 
   private void multiply(Sums to, int k0, int height, int n, double[] g, Worker worker) {
-    int stride = padded(length + d);
     for (int t = 0; t < this.to - from; t += NR) {
       worker.pass(2L * NR * n * height);
-      multiply(entries, height, g, t, n, to.values, (t / NR * stride + k0) * NR);
+      multiply(entries, height, g, t, n, to.values, at(t, length + d) + k0 * NR);
     }
   }
 
@@ -347,7 +349,7 @@ public final class FullGradientProducts {
         }
       }
       worker.pass(2L * NR * n * height);
-      multiply(diagonals, height, sizes, t, n, to.sizes, t * padded(d + 1));
+      multiply(diagonals, height, sizes, t, n, to.sizes, at(t, d + 1));
     }
   }
 
@@ -413,15 +415,15 @@ public final class FullGradientProducts {
     }
   }
 
-  /** Returns where the products of target t begin. */
-  private int at(int t) {
-    return t / NR * padded(length + d) * NR + t % NR;
+  /** Returns where the products of target t with {@code height} entries begin. */
+  private static int at(int t, int height) {
+    return t / NR * padded(height) * NR + t % NR;
   }
 
   private void finishByQ(int t) {
-    loadMeans(t, (isOfQ ? operands().columns() : operands().otherColumns()).centre());
+    loadMeans(t, othersAsColumns().centre());
     double[] a = byQ.values;
-    int at = at(t);
+    int at = at(t, length + d);
     Arrays.fill(triangle, 0, d * width * v, 0);
     if (vectors) {
       FullGradientSums.byQ(a, at, NR, l, m, d, width, square, triangle, byFactor, byMean);
@@ -439,7 +441,7 @@ public final class FullGradientProducts {
   private void finishByP(int t) {
     loadMeans(t, columns().centre());
     double[] s = byP.values;
-    int at = at(t);
+    int at = at(t, length + d);
     Arrays.fill(triangle, 0, d * width * v, 0);
     System.arraycopy(byP.ofWeights, t, scratch, 0, v);
     if (vectors) {
@@ -466,7 +468,6 @@ public final class FullGradientProducts {
 
   /** Adds the derivatives of the lanes, and opens those that are not within the bound. */
   private void addUp(Sums of, int t, int lanes) {
-    double more = moreTolerance();
     if (of.asQ) {
       boundByQ(t);
     } else {
@@ -474,7 +475,7 @@ public final class FullGradientProducts {
     }
     for (int i = 0; i < lanes; i++) {
       double own = of.asQ ? PairKl.DOUBLE_TOLERANCE : columns().tolerance()[from + t + i];
-      tolerance[i] = more + own;
+      tolerance[i] = moreTolerance() + own;
     }
     for (int r = 0, k = 0; r < d; r++) {
       check(of, t, lanes, r, d, byMean, r * v);
@@ -516,7 +517,7 @@ public final class FullGradientProducts {
 
   /** Bounds errors by {@code √a_r Σ_k √a_k |L_kc|}, where a are sums of magnitudes of {@code P_rr ≥ P_rk² / P_kk}. */
   private void boundByQ(int t) {
-    int at = t / NR * padded(d + 1) * NR + t % NR;
+    int at = at(t, d + 1);
     Arrays.fill(ofColumn, 0);
     for (int r = 0, k = 0; r < d; r++) {
       for (int i = 0; i < v; i++) {
@@ -541,7 +542,7 @@ public final class FullGradientProducts {
 
   /** Bounds errors by {@code ‖W e_r‖ ‖τ‖ ((ρ + 2ε) τ_c + ε ‖τ‖)}, with {@code τ = |W| √c + √Σ|g|}, c likewise of the covariances and means. */
   private void boundByP(int t, int lanes) {
-    int at = t / NR * padded(d + 1) * NR + t % NR;
+    int at = at(t, d + 1);
     FullColumns p = columns();
     for (int i = 0; i < lanes; i++) {
       double weight = byP.ofSizes[t + i];
@@ -590,7 +591,7 @@ public final class FullGradientProducts {
    * @param most what is tolerated of the derivative itself, another bound
    */
   private boolean isWithin(Sums of, int t, int r, int c, double error, double most) {
-    FullColumns p = of.asQ ? isOfQ ? operands().columns() : operands().otherColumns() : columns();
+    FullColumns p = of.asQ ? othersAsColumns() : columns();
     double more = moreTolerance();
     int diagonal = Cholesky.packedLength(r) + r;
     int entry = Cholesky.packedLength(r) + c;

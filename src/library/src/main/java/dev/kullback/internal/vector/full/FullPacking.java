@@ -92,13 +92,14 @@ final class FullPacking {
             new double[padded],
             new double[padded],
             new double[padded]);
-    int panel = g.isShared() ? padded : MR; // a shared factor is one thread's work
-    worker.share(
-        g.size(),
-        panel,
-        Checkpoint.ofSolve(g.dimension()),
-        (from, to) -> packRows(g, from, to, rows, vectors));
+    share(g, MR, worker, (from, to) -> packRows(g, from, to, rows, vectors));
     return rows;
+  }
+
+  /** Shares a batch's panels among threads; a factor that all share is one thread's work. */
+  private static void share(FullBatch g, int panel, Worker worker, Worker.Range task) {
+    int step = g.isShared() ? padded(g, panel) : panel;
+    worker.share(g.size(), step, Checkpoint.ofSolve(g.dimension()), task);
   }
 
   private static FullRows packPoints(DiagonalBatch g, double[] means) {
@@ -139,12 +140,7 @@ final class FullPacking {
             new double[padded],
             new double[padded],
             new double[padded]);
-    int panel = g.isShared() ? padded : NR; // a shared factor is one thread's work
-    worker.share(
-        g.size(),
-        panel,
-        Checkpoint.ofSolve(g.dimension()),
-        (from, to) -> packColumns(g, from, to, columns, vectors));
+    share(g, NR, worker, (from, to) -> packColumns(g, from, to, columns, vectors));
     return columns;
   }
 
