@@ -1,10 +1,10 @@
 package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
-import dev.kullback.internal.engine.WarmUp;
 import dev.kullback.internal.engine.Workspace;
 import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
@@ -669,7 +669,7 @@ public final class KlEngine implements AutoCloseable {
     engine.checkOpen();
     if (PairGradient.Term.of(formula) == null) {
       throw new IllegalArgumentException(
-          "the engine computes %s, which has no gradient here: give an engine of kl, jeffreys or squared-wasserstein-2"
+          "%s has no gradient here: give kl, jeffreys or squared-wasserstein-2 as the divergence"
               .formatted(divergence.name()));
     }
     if (backend() == Backend.CUDA) {
@@ -734,16 +734,16 @@ public final class KlEngine implements AutoCloseable {
    * @param n the rows of q, those of a query, at least 1; no more rows of q and of p are made than have 2²⁰ elements,
    *     and no more than 2¹⁹ dimensions
    * @param m the rows of p, at least 1
-   * @param dimension D, in [1, 2²⁴]
+   * @param dimension D, in [1, 2²⁴ − 1]
    * @return whether calls on such batches use a device or vector code that the JVM has compiled from now on; without it, they compute the same,
    *     far slower, and the log says why
    */
   public boolean warmUp(int n, int m, int dimension) {
     engine.checkOpen();
-    if (n < 1 || m < 1 || dimension < 1 || dimension > WarmUp.MOST_DIMENSION) {
+    if (n < 1 || m < 1 || dimension < 1 || dimension > DiagonalBatch.MOST_DIMENSIONS) {
       throw new IllegalArgumentException(
           "n = %d, m = %d and dimension = %d must be at least 1, dimension at most %d"
-              .formatted(n, m, dimension, WarmUp.MOST_DIMENSION));
+              .formatted(n, m, dimension, DiagonalBatch.MOST_DIMENSIONS));
     }
     return engine.warmUp(n, m, dimension);
   }

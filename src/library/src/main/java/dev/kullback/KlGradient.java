@@ -311,11 +311,11 @@ public final class KlGradient {
         if (Term.required(engine.formula()) == Term.WASSERSTEIN_2) {
           throw new IllegalArgumentException(
               name
-                  + " has full covariances, whose gradients are computed of kl and jeffreys alone; give DiagonalGaussians");
+                  + " has full covariances, whose gradients are computed of kl and jeffreys alone; give diagonal ones");
         }
         if (!g.batch.given().isTriangular()) {
           throw new IllegalArgumentException(
-              "%s was not made of factors L, by which gradients are computed; give Gaussians.of(ScaleKind.SCALE_TRIL, …) with L of Σ = LLᵀ"
+              "%s was not made of factors L, by which gradients are computed; give the Cholesky factor L of Σ = LLᵀ, which is ScaleKind.SCALE_TRIL or --scale-tril"
                   .formatted(name));
         }
         return g.batch;
@@ -323,7 +323,7 @@ public final class KlGradient {
       case LowRankGaussians _ ->
           throw new IllegalArgumentException(
               name
-                  + " has low-rank covariances, whose gradients are not computed; give DiagonalGaussians or FullGaussians");
+                  + " has low-rank covariances, whose gradients are not computed; give diagonal ones, or L of Σ = LLᵀ, which is ScaleKind.SCALE_TRIL or --scale-tril");
     }
   }
 

@@ -170,10 +170,14 @@ public final class MixtureReduction {
      * @throws IllegalArgumentException if it is negative or NaN
      */
     public Reducer maxCost(double nats) {
-      if (!(nats >= 0)) {
-        throw new IllegalArgumentException("maxCost must be >= 0, is " + nats);
+      return new Reducer(options.withRule(options.rule(), limit("maxCost", nats)), engine);
+    }
+
+    private static double limit(String name, double limit) {
+      if (!(limit >= 0)) {
+        throw new IllegalArgumentException(name + " must be >= 0, is " + limit);
       }
-      return new Reducer(options.withRule(options.rule(), nats), engine);
+      return limit;
     }
 
     /**
@@ -209,8 +213,8 @@ public final class MixtureReduction {
      * @throws IllegalArgumentException if the gate is negative or NaN
      */
     public Reducer gate(double squaredDistance) {
-      return new Reducer(options.withRule(Rule.MAHALANOBIS, squaredDistance), engine)
-          .maxCost(squaredDistance);
+      double limit = limit("squaredDistance", squaredDistance);
+      return new Reducer(options.withRule(Rule.MAHALANOBIS, limit), engine);
     }
 
     /**

@@ -124,7 +124,8 @@ class ExactDivergenceTest {
         .isThrownBy(() -> kl.of(new float[0], new float[0], single, single))
         .withMessage("q: mean is empty; it must have an element or more");
     assertThatThrownBy(() -> ExactDivergence.of(Divergence.KL, ScaleKind.COVARIANCE))
-        .hasMessage("kind COVARIANCE is one of matrices, not of scales");
+        .hasMessage(
+            "kind COVARIANCE is one of matrices, not of scales: give STD, VARIANCE, LOG_VARIANCE or PRECISION");
   }
 
   @Test

@@ -693,7 +693,7 @@ class GradientTest {
     try (KlEngine engine = KlEngine.builder().divergence(Divergence.HELLINGER).build()) {
       assertRejected(
           engine::gradient,
-          "the engine computes hellinger, which has no gradient here: give an engine of kl, jeffreys or squared-wasserstein-2");
+          "hellinger has no gradient here: give kl, jeffreys or squared-wasserstein-2 as the divergence");
     }
   }
 

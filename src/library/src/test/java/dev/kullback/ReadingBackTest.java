@@ -322,8 +322,8 @@ class ReadingBackTest {
     for (Gaussians g : List.of(diagonal, full)) {
       outOfBounds("from is -1; it must be in [0, 9]", () -> g.slice(-1, 3));
       outOfBounds("from is 10; it must be in [0, 9]", () -> g.slice(10, 10));
-      outOfBounds("to is 10; it must be in [3, 9], from 'from' on", () -> g.slice(3, 10));
-      outOfBounds("to is 2; it must be in [3, 9], from 'from' on", () -> g.slice(3, 2));
+      outOfBounds("to is 10; it must be in [from, size] = [3, 9]", () -> g.slice(3, 10));
+      outOfBounds("to is 2; it must be in [from, size] = [3, 9]", () -> g.slice(3, 2));
       assertThatNullPointerException()
           .isThrownBy(() -> g.select((int[]) null))
           .withMessage("indices");

@@ -454,7 +454,7 @@ class SemidefiniteTest {
             .startsWith(
                 "has rank %d of %d (fewer samples than dimensions?): add 1e".formatted(n - 1, d))
             .endsWith(
-                ", on which the result depends, or take more samples, shrinkage or a diagonal covariance; only wasserstein-2 and its square need no inverse");
+                ", on which the result depends, or take more samples, shrinkage or a diagonal covariance; only the divergences wasserstein-2 and squared-wasserstein-2 need no inverse");
         assertThat(e).hasMessageEndingWith(" (ScalePolicy.SEMIDEFINITE takes it for them)");
         Matcher matcher = ADDED.matcher(e.reason());
         assertThat(matcher.find()).isTrue();
@@ -545,7 +545,7 @@ class SemidefiniteTest {
     Gaussians zero = of(ScaleKind.VARIANCE, true, 3, 1, 1, 1, 1, 0, 1);
     String full =
         "[1] (Gaussian 1) has rank 2 of 3 (fewer samples than dimensions?): add 1e-06·I, on which the result depends,"
-            + " or take more samples, shrinkage or a diagonal covariance; only wasserstein-2 and its square need no inverse";
+            + " or take more samples, shrinkage or a diagonal covariance; only the divergences wasserstein-2 and squared-wasserstein-2 need no inverse";
     for (Divergence divergence :
         new Divergence[] {
           Divergence.KL,

@@ -94,7 +94,7 @@ class LowRankTest extends CommandFixture {
         "flat.npy",
         "(5, 8)",
         "[N,D,r], (5, 4, r)");
-    assertUserError("pairwise --mean m.npy --cov-factor w.npy -o o.npy", "give exactly one of");
+    assertUserError("pairwise --mean m.npy --cov-factor w.npy -o o.npy", "give --cov-diag, too");
     assertUserError(
         "pairwise --mean m.npy --cov w.npy --cov-factor w.npy -o o.npy",
         "goes with the scales of a diagonal");

@@ -460,6 +460,11 @@ public final class BatchOptions {
       List<Path> moments,
       List<Path> factors,
       int axis) {
+    if (!factors.isEmpty() && moments.isEmpty() && scales.stream().allMatch(List::isEmpty)) {
+      throw new UserError(
+          "%scov-factor goes with the scales of a diagonal: give %1$scov-diag, too"
+              .formatted(prefix));
+    }
     List<Files> files = choose(prefix, means, scales, moments, axis);
     if (factors.isEmpty()) {
       return files;
@@ -500,9 +505,8 @@ public final class BatchOptions {
     }
     if (given.length != 1) {
       String names =
-          KINDS.stream()
-              .limit(scales.size())
-              .map(kind -> option(prefix, kind))
+          (given.length == 0 ? IntStream.range(0, scales.size()) : IntStream.of(given))
+              .mapToObj(k -> option(prefix, KINDS.get(k)))
               .collect(Collectors.joining(", "));
       throw new UserError("give exactly one of " + names + " with " + prefix + "mean");
     }

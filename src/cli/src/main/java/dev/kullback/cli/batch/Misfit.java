@@ -97,7 +97,7 @@ final class Misfit {
           .formatted(scale[0]);
     }
     if (!kind.isFull() && Arrays.equals(scale, new long[] {d, n})) {
-      return "; one of them is transposed: save x.T, or m.T if that is [D,N]";
+      return "; one of them is transposed: save the transpose of the scales, x.T, or of the means if these are [D,N]";
     }
     if (!kind.isFull()
         && kind != ScaleKind.LOG_VARIANCE

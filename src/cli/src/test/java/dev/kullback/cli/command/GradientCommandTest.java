@@ -90,7 +90,7 @@ class GradientCommandTest extends CommandFixture {
         "--log-weights are of --loss logsumexp");
     assertFails(
         "gradient --loss rowsum --divergence hellinger" + Q + P + "-o x.npy",
-        "the engine computes hellinger, which has no gradient here");
+        "hellinger has no gradient here");
   }
 
   /** A row has what is by a mean, and then by the factor as it was given. */

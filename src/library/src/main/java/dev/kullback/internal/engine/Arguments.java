@@ -254,7 +254,7 @@ public final class Arguments {
     }
     if (to < from || to > size) {
       throw new IndexOutOfBoundsException(
-          "to is %d; it must be in [%d, %d], from 'from' on".formatted(to, from, size));
+          "to is %d; it must be in [from, size] = [%d, %d]".formatted(to, from, size));
     }
   }
 

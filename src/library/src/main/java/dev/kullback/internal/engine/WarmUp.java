@@ -25,11 +25,8 @@ public final class WarmUp {
   /** Spreads of columns, an eighth of which are alike. */
   private static final double[] MIXED = {1, 1, 1, 1, 1, 1, 1, NEAR};
 
-  /** Most dimensions that may be asked for. */
-  public static final int MOST_DIMENSION = 1 << 24;
-
   /** Most dimensions of a made-up batch, as a panel of few rows takes as much memory as a whole one. */
-  static final int MOST_DIMENSIONS = MOST_DIMENSION / Batch.WIDEST_PANEL;
+  static final int MOST_DIMENSIONS = (1 << 24) / Batch.WIDEST_PANEL;
 
   /** Most elements of a made-up batch: 8 MiB of floats, made of 16 MiB of doubles. More rows compile nothing else. */
   private static final int MOST_ELEMENTS = 1 << 20;
