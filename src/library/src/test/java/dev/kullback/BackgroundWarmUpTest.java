@@ -90,6 +90,18 @@ class BackgroundWarmUpTest {
         .contains("index");
   }
 
+  /**
+   * Vectors that no trial has shown to C2 are not used: boxed, those of log-variances in double and of two kinds of scales allocated 15,000 to
+   * 20,000 bytes an entry, in six calls of up to 0.5 s. Short methods may still box some.
+   */
+  @Tag("long")
+  @Test
+  void firstCallsOfNearGaussiansBoxNoKernel() throws Exception {
+    assertThat(run("true", 1, "NEAR"))
+        .hasSize(3)
+        .allSatisfy(bytes -> assertThat(Integer.parseInt(bytes)).isLessThan(5000));
+  }
+
   private List<String> run(String background, int calls, String... more) throws Exception {
     ChildJvm jvm = jvm(background, calls, more);
     assertThat(jvm.err().lines().filter(line -> line.startsWith("WARNING")))

@@ -10,6 +10,7 @@ import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
+import dev.kullback.internal.verify.AllocatedBytes;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
@@ -102,6 +103,49 @@ public final class BackgroundWarmUpProbe {
   }
 
   /**
+   * Prints the most bytes an entry that the first calls of alike Gaussians allocate after ordinary ones have found an engine ready, whatever
+   * states their scales.
+   */
+  private static void near() throws Exception {
+    int d = 64;
+    int n = 64;
+    double[] mean = new double[n * d];
+    double[] ones = new double[n * d];
+    double[] near = new double[n * d];
+    double[] logs = new double[n * d];
+    Random random = new Random(1);
+    for (int k = 0; k < n * d; k++) {
+      mean[k] = random.nextGaussian();
+      ones[k] = 1;
+      near[k] = 1e-4 * random.nextGaussian();
+      logs[k] = 1e-4 * random.nextGaussian();
+    }
+    DiagonalGaussians ordinary = DiagonalGaussians.ofStd(mean, ones, d);
+    DiagonalGaussians q = DiagonalGaussians.ofStd(near, ones, d);
+    DiagonalGaussians p = DiagonalGaussians.ofLogVariance(near, logs, d);
+    DiagonalGaussians other = DiagonalGaussians.ofLogVariance(logs, near, d);
+    double[] out = new double[n * n];
+    for (Divergence divergence :
+        new Divergence[] {Divergence.KL, Divergence.JEFFREYS, Divergence.BHATTACHARYYA}) {
+      try (KlEngine engine =
+          KlEngine.builder().backend(Backend.VECTOR).divergence(divergence).threads(1).build()) {
+        engine.pairwise(ordinary, ordinary, out);
+        engine.ready().toCompletableFuture().get();
+        engine.pairwise(ordinary, ordinary, out);
+        long most = 0;
+        for (DiagonalGaussians first : new DiagonalGaussians[] {other, q}) {
+          for (int call = 0; call < 5; call++) {
+            long before = AllocatedBytes.ofThread();
+            engine.pairwise(first, p, out);
+            most = Math.max(most, AllocatedBytes.ofThread() - before);
+          }
+        }
+        System.out.println(most / (n * n));
+      }
+    }
+  }
+
+  /**
    * Prints whether the thread is there, and whether results stay the same; or, given a second argument, what builders do, or what an engine of
    * the Wasserstein distance has waited for.
    */
@@ -110,6 +154,10 @@ public final class BackgroundWarmUpProbe {
     DiagonalGaussians p = Batch.random(false, 300, 33, 3, new Random(2)).gaussians();
     if (arguments.length > 1 && arguments[1].equals("BUILDERS")) {
       build(q, p);
+      return;
+    }
+    if (arguments.length > 1 && arguments[1].equals("NEAR")) {
+      near();
       return;
     }
     if (arguments.length > 1 && arguments[1].equals("READY")) {

@@ -344,6 +344,8 @@ public final class Engine implements AutoCloseable {
       Batch full =
           MadeUpGaussians.normal(1, true).full(MatrixForm.SCALE_TRIL, false, Cholesky::new);
       EnumSet<KernelGroup> groups = groups(diagonal(dimension));
+      groups.addAll(
+          groups(MadeUpGaussians.normal(dimension, false).diagonal(Scale.LOG_VARIANCE, true)));
       groups.addAll(groups(small));
       groups.addAll(groups(full));
       user.await(groups, dimension, nanos);

@@ -14,6 +14,7 @@ import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.ZeroKernel;
+import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.ColdKernel;
 import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.SmallKernel;
@@ -113,6 +114,10 @@ enum KernelTable {
   FULL_PAIRS(Choice.VECTOR, Formula.class, KernelGroup.FULL_PAIRS),
   /** What factors new batches of full covariances. */
   FULL_FACTORS(Choice.VECTOR, Formula.class, KernelGroup.FULL_FACTORS),
+  /** Where tiles recompute entries of batches whose scales few calls have, as {@link TileKernel#areOfOtherKinds} tells. */
+  NEAR_KINDS(Choice.VECTOR, Kl.class, KernelGroup.NEAR_KINDS),
+  JEFFREYS_NEAR_KINDS(Choice.VECTOR, Jeffreys.class, KernelGroup.JEFFREYS_NEAR_KINDS),
+  CHERNOFF_NEAR_KINDS(Choice.VECTOR, Chernoff.class, KernelGroup.CHERNOFF_NEAR_KINDS),
   SCANS(Choice.VECTOR, Formula.class, KernelGroup.SCANS),
   GRADIENTS(Choice.VECTOR, Formula.class, KernelGroup.GRADIENTS),
   FULL_GRADIENTS(Choice.VECTOR, Formula.class, KernelGroup.FULL_GRADIENTS),
@@ -173,6 +178,9 @@ enum KernelTable {
           PACKING,
           FULL_PAIRS,
           FULL_FACTORS,
+          NEAR_KINDS,
+          JEFFREYS_NEAR_KINDS,
+          CHERNOFF_NEAR_KINDS,
           SCANS,
           GRADIENTS,
           FULL_GRADIENTS,
@@ -229,7 +237,7 @@ enum KernelTable {
     return switch (this) {
       case SMALL -> new SmallKernel(k.worker);
       case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF, FLOAT_CHERNOFF_NEAR_ONE ->
-          tiles(k, dimension -> k.isReadyToRecompute(this, dimension));
+          tiles(k, dimension -> k.isReadyToRecompute(toRecompute, dimension));
       case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE ->
           tiles(k, _ -> true);
       case FULL ->
@@ -238,7 +246,7 @@ enum KernelTable {
               k.pair,
               k.formula.isOfPoints()
                   ? _ -> false
-                  : dimension -> k.isReadyToRecompute(this, dimension));
+                  : dimension -> k.isReadyToRecompute(toRecompute, dimension));
       case LOW_RANK -> new LowRankKernel(k.worker, k.pair);
       case LOW_RANK_JEFFREYS -> new LowRankJeffreys(new LowRankKernel(k.worker, null), k.pair);
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
@@ -249,14 +257,42 @@ enum KernelTable {
       case FULL_GRADIENTS -> fullGradients(k, true);
       case PANELS -> new PanelScanKernel();
       case CODES -> new CodeScanKernel();
-      case ZERO, DEVICE, SCALAR, REFINEMENT, PACKING, FULL_FACTORS ->
+      case ZERO,
+          DEVICE,
+          SCALAR,
+          REFINEMENT,
+          PACKING,
+          FULL_FACTORS,
+          NEAR_KINDS,
+          JEFFREYS_NEAR_KINDS,
+          CHERNOFF_NEAR_KINDS ->
           throw new AssertionError(this);
     };
   }
 
-  private static Object tiles(Kernels k, IntPredicate isRefinementReady) {
-    ColdKernel cold = new ColdKernel(k.formula, k.worker, k.pair);
-    return new TileKernel(k.formula, k.worker, k.pair, cold, isRefinementReady);
+  private Object tiles(Kernels k, IntPredicate isRefinementReady) {
+    KernelGroup[] nearKinds = nearKinds();
+    return new TileKernel(
+        k.formula,
+        k.worker,
+        k.pair,
+        new ColdKernel(k.formula, k.worker, k.pair),
+        isRefinementReady,
+        dimension -> k.isReadyToRecompute(nearKinds, dimension));
+  }
+
+  private KernelGroup[] nearKinds() {
+    return switch (this) {
+      case FLOAT, DOUBLE -> NEAR_KINDS.groups;
+      case FLOAT_JEFFREYS, JEFFREYS -> JEFFREYS_NEAR_KINDS.groups;
+      case FLOAT_CHERNOFF,
+          FLOAT_CHERNOFF_NEAR_ONE,
+          CHERNOFF,
+          CHERNOFF_NEAR_ZERO,
+          CHERNOFF_NEAR_ONE ->
+          CHERNOFF_NEAR_KINDS.groups;
+      default -> ZERO.groups; // none
+    };
   }
 
   private static Object fullGradients(Kernels k, boolean vectors) {
@@ -292,7 +328,13 @@ enum KernelTable {
       case FULL_GRADIENTS -> fullGradients(k, false);
       case PANELS -> new ScalarPanelScan();
       case CODES -> new ScalarCodeScan();
-      case REFINEMENT, PACKING, FULL_FACTORS -> throw new AssertionError(this);
+      case REFINEMENT,
+          PACKING,
+          FULL_FACTORS,
+          NEAR_KINDS,
+          JEFFREYS_NEAR_KINDS,
+          CHERNOFF_NEAR_KINDS ->
+          throw new AssertionError(this);
     };
   }
 
@@ -309,6 +351,7 @@ enum KernelTable {
       case LOW_RANK -> t.lowRank();
       case FULL_PAIRS -> t.fullPairs();
       case FULL_FACTORS -> t.fullFactors();
+      case NEAR_KINDS, JEFFREYS_NEAR_KINDS, CHERNOFF_NEAR_KINDS -> t.nearKinds();
       case SCANS -> t.scans();
       case GRADIENTS -> t.gradients();
       case FULL_GRADIENTS -> t.fullGradients();
@@ -360,7 +403,13 @@ enum KernelTable {
   /** Returns the groups that a call needs with vectors, and those with which full batches like these are made. */
   static EnumSet<KernelGroup> groups(Formula formula, Batch q, Batch p) {
     EnumSet<KernelGroup> groups = EnumSet.noneOf(KernelGroup.class);
-    groups.addAll(List.of(of(Choice.VECTOR, formula, q, p).groups));
+    KernelTable row = of(Choice.VECTOR, formula, q, p);
+    groups.addAll(List.of(row.groups));
+    if (q instanceof DiagonalBatch a
+        && p instanceof DiagonalBatch b
+        && (a.kind() != b.kind() || a.kind() == Scale.LOG_VARIANCE)) {
+      groups.addAll(List.of(row.nearKinds()));
+    }
     if (hasFull(q, p)) {
       groups.add(KernelGroup.FULL_FACTORS);
     }

@@ -185,9 +185,8 @@ public final class Kernels {
     return own;
   }
 
-  /** Whether vectors are to recompute entries of a row, asked where there are some; has them tried. */
-  boolean isReadyToRecompute(KernelTable row, int dimension) {
-    KernelGroup[] groups = row.toRecompute;
+  /** Whether vectors are to recompute entries, asked where there are some; has them tried. The first of the groups tells. */
+  boolean isReadyToRecompute(KernelGroup[] groups, int dimension) {
     if (user != null) {
       user.begin(dimension, groups);
     }

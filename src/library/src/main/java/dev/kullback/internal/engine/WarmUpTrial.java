@@ -5,8 +5,10 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairKl;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
@@ -17,10 +19,12 @@ import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.CholeskyKernel;
+import dev.kullback.internal.vector.ColdKernel;
 import dev.kullback.internal.vector.FloatPanels;
 import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.SmallKernel;
+import dev.kullback.internal.vector.TileKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.vector.full.FullGradientKernel;
 import dev.kullback.internal.vector.full.FullOperands;
@@ -220,6 +224,30 @@ final class WarmUpTrial {
           || !matrices(
               vectors, plain, RangeCheck.PLAIN, d, slower, false, FAR, MIXED, CLOSE, NEAR)) {
         return false;
+      }
+    }
+    return true;
+  }
+
+  /** Tries near forms of scales that few calls have, of those that have vectors of their own; the others are tried with the tiles. */
+  boolean nearKinds() {
+    Worker worker = new Worker();
+    Pair pair = new Pair(formula, worker);
+    ColdKernel plain = new ColdKernel(formula, worker, pair);
+    TileKernel tiles = new TileKernel(formula, worker, pair, plain, _ -> true, _ -> true);
+    BlockTarget spare = new BlockTarget();
+    MadeUpGaussians normal = MadeUpGaussians.normal(clamped(FEW_DIMENSIONS), false);
+    MadeUpGaussians around = normal.around(ROWS, random, NEAR);
+    MadeUpGaussians columns = normal.around(COLUMNS, random, NEAR);
+    for (boolean wide : new boolean[] {true, false}) {
+      DiagonalBatch p = (DiagonalBatch) columns.diagonal(Scale.LOG_VARIANCE, wide);
+      for (Scale kind : new Scale[] {Scale.LOG_VARIANCE, Scale.STD}) {
+        DiagonalBatch q = (DiagonalBatch) around.diagonal(kind, wide);
+        if (tiles.areOfOtherKinds(q, p)
+            && !tryOut(
+                () -> tiles.tryNear(q, p, spare, false), () -> tiles.tryNear(q, p, spare, true))) {
+          return false;
+        }
       }
     }
     return true;

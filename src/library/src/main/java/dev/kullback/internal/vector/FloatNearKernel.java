@@ -27,6 +27,10 @@ final class FloatNearKernel {
     this.form = form;
   }
 
+  boolean isOfOtherKinds(DiagonalBatch q, DiagonalBatch p) {
+    return form.isOfOtherKinds(q, p);
+  }
+
   /** Computes {@link #kl} of the first {@code count} of {@link #rows}, NaN where the form does not hold. */
   private void compute(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
     int d = q.dimension();
@@ -108,13 +112,18 @@ final class FloatNearKernel {
    * Settles the open entries that this form is right for, and those of equal parameters; how many stay open.
    *
    * @param left how many are open; few are computed one by one, to the same bits
+   * @param vectors whether vectors may compute the others
    */
-  int settle(Tile t, DiagonalBatch q, DiagonalBatch p, int left) {
+  int settle(Tile t, DiagonalBatch q, DiagonalBatch p, int left, boolean vectors) {
     int open = left < FloatNearForm.MANY ? settleFewEqual(t, q, p) : left;
     if (open == 0) {
       return 0;
     }
-    if (!form.isPacked(q, p, t.column / NR, open)) {
+    boolean isPacked = form.isPacked(q, p, t.column / NR, open);
+    if (isPacked) { // read pair by pair, too
+      form.panel(p, FloatNearForm.areMixed(q, p), t.column / NR);
+    }
+    if (!vectors || !isPacked) {
       return settlePairs(t, q, p);
     }
     int count = 0;

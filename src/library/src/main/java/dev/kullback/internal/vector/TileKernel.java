@@ -27,6 +27,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   private final Pair pair;
   private final ColdKernel cold;
   private final IntPredicate isRefinementReady;
+  private final IntPredicate areOtherKindsReady;
   private final Tile tile = new Tile();
   private final TileSums<float[]> floats;
 
@@ -51,13 +52,22 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   /** First rung that settled an entry of the last tile, tried first by the next; null if float settled some entries, but not all. */
   private @Nullable Rung likely = Rung.FLOAT;
 
-  /** Makes a kernel of one thread, for which {@code cold} computes tiles that need refinement until that is ready. */
+  /**
+   * Makes a kernel of one thread, for which {@code cold} computes tiles that need refinement until that is ready. Near forms go through pairs one
+   * by one until vectors of their kinds of scales are.
+   */
   public TileKernel(
-      Formula formula, Worker worker, Pair pair, ColdKernel cold, IntPredicate isRefinementReady) {
+      Formula formula,
+      Worker worker,
+      Pair pair,
+      ColdKernel cold,
+      IntPredicate isRefinementReady,
+      IntPredicate areOtherKindsReady) {
     this.worker = worker;
     this.pair = pair;
     this.cold = cold;
     this.isRefinementReady = isRefinementReady;
+    this.areOtherKindsReady = areOtherKindsReady;
     floats = FloatSums.of(formula);
     doubles = DoubleSums.of(formula);
     lastStep = formula.lastStep();
@@ -132,9 +142,38 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     if (near64 != null && open > 0) {
-      open = near64.settle(tile, q, p, open);
+      boolean vectors = isReady(near64.isOfOtherKinds(q, p), q.dimension());
+      open = near64.settle(tile, q, p, open, vectors);
     }
     storeRest(operands, open);
+  }
+
+  /** Whether near forms use vectors. */
+  private boolean isReady(boolean areOtherKinds, int dimension) {
+    return !areOtherKinds || areOtherKindsReady.test(dimension);
+  }
+
+  /** Whether near forms have vectors of their own for the scales of two batches. */
+  public boolean areOfOtherKinds(DiagonalBatch q, DiagonalBatch p) {
+    if (q.isDouble() || p.isDouble()) {
+      return near64 != null && near64.isOfOtherKinds(q, p);
+    }
+    return near32 != null && near32.isOfOtherKinds(q, p);
+  }
+
+  /** Computes all pairs of two such batches by the near form alone, for a trial: keeps nothing. */
+  public void tryNear(DiagonalBatch q, DiagonalBatch p, BlockTarget spare, boolean vectors) {
+    boolean wide = q.isDouble() || p.isDouble();
+    tile.startBlock(spare, 0, q.size(), wide ? DoublePanels.NR : FloatPanels.NR);
+    for (int column = 0; column < p.size(); column += tile.width) {
+      tile.startPanel(column, p.size(), false);
+      int open = tile.open();
+      if (wide && near64 != null) {
+        near64.settle(tile, q, p, open, vectors);
+      } else if (!wide && near32 != null) {
+        near32.settle(tile, q, p, open, vectors);
+      }
+    }
   }
 
   /** Stores a tile of which {@code open} entries are still open. */
@@ -172,9 +211,12 @@ public final class TileKernel implements BlockKernel<TileOperands> {
         refinement(operands).compute(tile, 0, tile.rows);
         return Epilogue.storeDouble(tile, floats, doubles);
       }
+      DiagonalBatch q = operands.q();
+      DiagonalBatch p = operands.p();
       stored =
           near32 != null
-              && near32.store(tile, operands.q(), operands.p(), floats, refinement(operands));
+              && isReady(near32.isOfOtherKinds(q, p), q.dimension())
+              && near32.store(tile, q, p, floats, refinement(operands));
     }
     return stored ? null : Rung.FLOAT;
   }
@@ -203,8 +245,12 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat, afterFloat == all);
     worker.countAgain(afterFloat - afterDouble, afterDouble);
     boolean mayBeNear = near32 != null && afterDouble > 0;
-    storeRest(
-        operands, near32 != null && mayBeNear ? near32.settle(t, q, p, afterDouble) : afterDouble);
+    int afterNear = afterDouble;
+    if (near32 != null && mayBeNear) {
+      boolean vectors = isReady(near32.isOfOtherKinds(q, p), q.dimension());
+      afterNear = near32.settle(t, q, p, afterDouble, vectors);
+    }
+    storeRest(operands, afterNear);
     if (all == 0) {
       return; // only a diagonal, which tells nothing of the next tile
     }

@@ -54,8 +54,8 @@ class WarmUpTrialTest {
     Formula formula =
         switch (group) {
           case WASSERSTEIN_2 -> Wasserstein2.DISTANCE;
-          case JEFFREYS, FULL_JEFFREYS -> Jeffreys.FORMULA;
-          case CHERNOFF, FULL_CHERNOFF -> Chernoff.HELLINGER;
+          case JEFFREYS, JEFFREYS_NEAR_KINDS, FULL_JEFFREYS -> Jeffreys.FORMULA;
+          case CHERNOFF, CHERNOFF_NEAR_KINDS, FULL_CHERNOFF -> Chernoff.HELLINGER;
           case CHERNOFF_NEAR_ZERO -> Chernoff.renyi(0.01);
           case CHERNOFF_NEAR_ONE -> Chernoff.renyi(0.99);
           default -> Kl.FORWARD;
