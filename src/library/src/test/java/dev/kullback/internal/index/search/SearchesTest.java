@@ -380,8 +380,11 @@ class SearchesTest {
                 .isEqualTo(expected.count(i));
             for (int r = 0; r < expected.count(i); r++) {
               int at = found.start()[i] + r;
-              assertThat(found.ids()[at]).as(what).isEqualTo(c.liveIds[expected.index(i, r)]);
-              assertThat(found.values()[at]).as(what).isEqualTo(expected.value(i, r));
+              long id = c.liveIds[expected.index(i, r)];
+              double value = expected.value(i, r);
+              if (found.ids()[at] != id || Double.compare(found.values()[at], value) != 0) {
+                fail("%s: %d instead of %d, %s", what, found.ids()[at], id, value);
+              }
             }
           }
         }
@@ -468,9 +471,10 @@ class SearchesTest {
       for (int i = 0; i < c.liveIds.length; i++) {
         out.set(i, !filter.test(c.liveIds[i]) || c.liveIds[i] == excluded);
       }
-      Neighbors all =
-          ENGINE.search(c.queries.gaussians, c.live, Query.nearest(c.liveIds.length).exact());
       int k = 5;
+      // three in four of the ids pass, so that the nearest of all hold the nearest of these
+      int most = Math.min(c.liveIds.length, 10 * k);
+      Neighbors all = ENGINE.search(c.queries.gaussians, c.live, Query.nearest(most).exact());
       try (Searches searches = new Searches(c.d, 1, null)) {
         NeighborIds found =
             searches.search(c.snapshot, c.queries.batch, options(k, false, filter, excluded), 0);
