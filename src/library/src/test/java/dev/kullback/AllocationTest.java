@@ -4,29 +4,24 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.verify.AllocatedBytes;
 import dev.kullback.testing.Batch;
-import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.WarmCalls;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** A warm call into the caller's array allocates nothing, at any width of vectors. */
-class AllocationTest {
+/** A warm call into the caller's array allocates nothing. {@code HotTest} runs these tests on other machines. */
+public class AllocationTest {
   /** C2 is to compile a method after 5,000 to 15,000 calls. */
   private static final int CALLS_UNTIL_C2 = 20_000;
 
@@ -79,16 +74,6 @@ class AllocationTest {
         }
       }
     }
-  }
-
-  /** Runs the other tests of this class with other instructions and widths. */
-  @Tag("long")
-  @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
-  void otherMachines(List<String> flags, @TempDir Path scratch) throws Exception {
-    List<String> narrower = new ArrayList<>(flags);
-    narrower.add("-D" + Engines.NARROWER + "=true");
-    ChildJvm.runTests(scratch, narrower, AllocationTest.class);
   }
 
   @ParameterizedTest

@@ -11,7 +11,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
-import org.junit.platform.console.ConsoleLauncher;
 
 /** Exit status and output of a virtual machine of its own, of the JDK that runs the tests. */
 public record ChildJvm(int status, String out, String err) {
@@ -54,22 +53,6 @@ public record ChildJvm(int status, String out, String err) {
     ChildJvm jvm = run(scratch, limit, arguments);
     assertThat(jvm.status()).as("%s", jvm).isZero();
     return jvm;
-  }
-
-  /** Runs the tests of a class that are not long, with vectors as {@link #runVectors} does. */
-  public static void runTests(Path scratch, List<String> flags, Class<?> tests)
-      throws IOException, InterruptedException {
-    runVectors(
-        scratch,
-        Duration.ofMinutes(5),
-        flags,
-        ConsoleLauncher.class.getName(),
-        "execute",
-        "--disable-banner",
-        "--disable-ansi-colors",
-        "--select-class=" + tests.getName(),
-        "--exclude-tag=long",
-        "--fail-if-no-tests");
   }
 
   /**

@@ -3,6 +3,7 @@ package dev.kullback.internal.verify;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Kl;
+import java.util.ArrayList;
 import java.util.List;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
@@ -12,6 +13,7 @@ import jdk.incubator.vector.Vector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
+import org.junit.platform.console.ConsoleLauncher;
 
 /** Runs every operation from the interpreter until C2 has compiled it; {@link HotTest} starts it in virtual machines of its own. */
 public final class HotProbe {
@@ -35,9 +37,14 @@ public final class HotProbe {
 
   private HotProbe() {}
 
-  /** Prints what was found, first of large calls, whose loops are compiled on the way. */
-  public static void main(String[] arguments) {
-    if (arguments.length > 0 && arguments[0].equals(BESIDE_OTHER_WIDTHS)) {
+  /**
+   * Prints what was found, first of large calls, whose loops are compiled on the way.
+   *
+   * @param arguments {@link #BESIDE_OTHER_WIDTHS}, or names of classes whose tests then run, except long ones
+   */
+  public static void main(String... arguments) {
+    boolean isBesideOthers = List.of(arguments).contains(BESIDE_OTHER_WIDTHS);
+    if (isBesideOthers) {
       for (int i = 0; i < CALLS_OF_OTHERS; i++) {
         for (VectorShape shape : NARROW) {
           use(VectorSpecies.of(float.class, shape));
@@ -51,6 +58,15 @@ public final class HotProbe {
       System.out.println(engine.describe());
       print(engine, new int[][] {{130, 130, 24}, {16, 1100, 16}}, 1, 1);
       print(engine, Verify.SHAPES, CALLS, WINDOWS);
+    }
+    if (arguments.length > 0 && !isBesideOthers) {
+      List<String> tests = new ArrayList<>();
+      tests.addAll(List.of("execute", "--disable-banner", "--disable-ansi-colors"));
+      tests.addAll(List.of("--exclude-tag=long", "--fail-if-no-tests"));
+      for (String name : arguments) {
+        tests.add("--select-class=" + name);
+      }
+      ConsoleLauncher.main(tests.toArray(String[]::new));
     }
   }
 
