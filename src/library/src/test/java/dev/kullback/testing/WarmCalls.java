@@ -3,11 +3,13 @@ package dev.kullback.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.verify.AllocatedBytes;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.time.Duration;
 
 /** Calls of which C2 has compiled all that they run. */
 public final class WarmCalls {
-  /** A longer one is for emulated processors, on which C2 takes minutes. */
+  /** Of the thread's processor time, so that C2 has as much on a busy machine; a longer one is for emulated processors, on which it takes minutes. */
   private static final Duration PATIENCE =
       Duration.ofSeconds(Integer.getInteger("tests.patience", 20));
 
@@ -22,8 +24,9 @@ public final class WarmCalls {
   public static void allocateAtMost(long most, String what, int calls, Runnable call) {
     long least = Long.MAX_VALUE;
     int clean = 0;
-    long start = System.nanoTime();
-    while (clean < 3 && System.nanoTime() - start < PATIENCE.toNanos()) {
+    ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+    long start = threads.getCurrentThreadCpuTime();
+    while (clean < 3 && threads.getCurrentThreadCpuTime() - start < PATIENCE.toNanos()) {
       long before = AllocatedBytes.ofThread();
       for (int i = 0; i < calls; i++) {
         call.run();
