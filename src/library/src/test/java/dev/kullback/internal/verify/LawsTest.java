@@ -43,34 +43,54 @@ class LawsTest {
   /** What an index has codes of, in the place of the first two. */
   private static final int[] CODED = {5, 700, 24};
 
-  static Stream<Arguments> ofKl() {
-    return ofFormulas(Kl.FORWARD);
-  }
-
-  /** Some of each other family of kernels. */
-  private static final List<Formula> OTHERS =
+  /** KL, and some of each other family of kernels. */
+  private static final List<Formula> FORMULAS =
       List.of(
+          Kl.FORWARD,
           Jeffreys.FORMULA,
           Chernoff.HELLINGER,
           Wasserstein2.SQUARED,
           Kl.REVERSE,
           Chernoff.ofOrder(0.1));
 
-  static Stream<Arguments> ofOthers() {
-    return ofFormulas(OTHERS.toArray(Formula[]::new));
+  static Stream<Arguments> cases() {
+    return cases(Share.SOME);
   }
 
-  private static Stream<Arguments> ofFormulas(Formula... formulas) {
-    return Engines.backends()
-        .flatMap(backend ->
-            Stream.of(formulas)
-                .filter(formula -> backend != Backend.CUDA || formula.hasDevice())
-                .flatMap(formula ->
-                    Stream.of(Kind.values())
-                        .filter(kind ->
-                            kind != Kind.LOW_RANK
-                                || (formula.hasLowRank() && backend != Backend.CUDA))
-                        .map(kind -> Arguments.of(backend, formula, kind))));
+  static Stream<Arguments> otherCases() {
+    return cases(Share.OTHERS);
+  }
+
+  /**
+   * Returns every kind with every shape for KL and, as what shares the work is the same on each backend and of each divergence, every kind with each of
+   * the other families and with each on the backend without vectors once, by turns with the shapes.
+   */
+  private static Stream<Arguments> cases(Share share) {
+    List<Arguments> cases = new ArrayList<>();
+    for (Backend backend : Engines.backends().toList()) {
+      boolean isScalar = backend == Backend.SCALAR;
+      for (int k = 0; k < FORMULAS.size() * Kind.values().length; k++) {
+        int family = k / Kind.values().length;
+        Formula formula = FORMULAS.get(family);
+        Kind kind = Kind.values()[k % Kind.values().length];
+        boolean isOfDevice = backend == Backend.CUDA;
+        if ((isOfDevice && !formula.hasDevice())
+            || (kind == Kind.LOW_RANK && (isOfDevice || !formula.hasLowRank()))) {
+          continue;
+        }
+        for (int shape = 0; shape < SHAPES.length; shape++) {
+          int turn = (kind.ordinal() + family + shape) % SHAPES.length;
+          boolean isSome = !isScalar && turn == 0 && (family == 0 || shape == SHAPES.length - 1);
+          boolean isTaken = isScalar ? turn == 2 : family == 0 || turn == 0;
+          if (isTaken && isSome == (share == Share.SOME)) {
+            int[] threads = Engines.threadCounts(backend);
+            int count = isSome ? 3 : threads[(kind.ordinal() + family) % threads.length];
+            cases.add(Arguments.of(backend, formula, kind, shape, count));
+          }
+        }
+      }
+    }
+    return cases.stream();
   }
 
   /** One operation and one case. */
@@ -191,32 +211,17 @@ class LawsTest {
   }
 
   /**
-   * Returns all operations on a share of the cases of a kind.
+   * Returns all operations on a case, or on that with an index of p.
    *
-   * @param threads of the searches of an index
+   * @param threads of the searches of the index; 0 without
    */
-  private static List<Question> questions(
-      Backend backend, Formula formula, Kind kind, int threads, Share share) {
-    List<Question> questions = new ArrayList<>();
-    boolean isIndexed = formula == Kl.FORWARD && kind.ordinal() <= Kind.MIXED.ordinal();
-    for (int turn = 0; turn < SHAPES.length; turn++) {
-      // what shares the work is the same on each backend, and of each divergence
-      int other = OTHERS.indexOf(formula);
-      boolean isLong = backend == Backend.SCALAR || (other >= 0 && turn < SHAPES.length - 1);
-      if (!share.has(isLong ? 1 : kind.ordinal() + turn + other + 1)) {
-        continue;
-      }
-      for (int of : isIndexed ? new int[] {0, threads} : new int[] {0}) {
-        int[] shape = of > 0 && turn < 2 ? CODED : SHAPES[turn];
-        Case c = new Case(formula, kind, shape, turn, turn % 2, of);
-        for (Operation operation : Operation.ALL) {
-          if (operation.takes().test(c)) {
-            questions.add(new Question(formula, operation, c, operation.expected().apply(c)));
-          }
-        }
-      }
-    }
-    return questions;
+  private static List<Question> questions(Formula formula, Kind kind, int shape, int threads) {
+    int[] size = threads > 0 && shape < 2 ? CODED : SHAPES[shape];
+    Case c = new Case(formula, kind, size, shape, shape % 2, threads);
+    return Operation.ALL.stream()
+        .filter(operation -> operation.takes().test(c))
+        .map(operation -> new Question(formula, operation, c, operation.expected().apply(c)))
+        .toList();
   }
 
   private static List<Result> answersAnew(
@@ -241,38 +246,50 @@ class LawsTest {
    * other rows, whether results go to arrays or segments, and which of a symmetric divergence's two comes first change no bit.
    */
   @ParameterizedTest
-  @MethodSource({"ofKl", "ofOthers"})
-  void everyOperation(Backend backend, Formula formula, Kind kind) {
-    check(backend, formula, kind, Share.SOME);
+  @MethodSource("cases")
+  void everyOperation(Backend backend, Formula formula, Kind kind, int shape, int threads) {
+    List<Question> plain = questions(formula, kind, shape, 0);
+    check(backend, plain, plain, threads);
+    if (formula == Kl.FORWARD && kind.ordinal() <= Kind.MIXED.ordinal()) {
+      check(
+          backend,
+          questions(formula, kind, shape, 1),
+          questions(formula, kind, shape, threads),
+          threads);
+    }
   }
 
   @Tag("long")
   @ParameterizedTest
-  @MethodSource({"ofKl", "ofOthers"})
-  void everyOperationOnOtherCases(Backend backend, Formula formula, Kind kind) {
-    check(backend, formula, kind, Share.OTHERS);
+  @MethodSource("otherCases")
+  void everyOperationOnOtherCases(
+      Backend backend, Formula formula, Kind kind, int shape, int threads) {
+    everyOperation(backend, formula, kind, shape, threads);
   }
 
-  private static void check(Backend backend, Formula formula, Kind kind, Share share) {
-    List<Question> alone = questions(backend, formula, kind, 1, share);
-    List<Question> shared = questions(backend, formula, kind, 3, share);
+  /**
+   * Checks operations.
+   *
+   * @param shared the same, whose indices are searched by the threads
+   */
+  private static void check(
+      Backend backend, List<Question> alone, List<Question> shared, int threads) {
+    boolean isOfDevice = backend == Backend.CUDA;
     List<Result> first = answersAnew(alone, backend, _ -> true);
     for (int k = 0; k < first.size(); k++) {
       alone.get(k).checkContract(first.get(k));
     }
-    int[] counts = share == Share.SOME ? new int[] {3} : Engines.threadCounts(backend);
-    for (int threads : counts) {
-      try (Engine engine = engine(formula, backend, threads, _ -> true)) {
-        for (int k = shared.size() - 1; k >= 0; k--) {
-          Question asked = shared.get(k);
-          Result result = asked.answer(engine, asked.c.q, asked.c.p);
-          asked.check(backend + ", threads " + threads, first.get(k), result);
-          if (threads == counts[counts.length - 1] && asked.hasBlocks(backend == Backend.CUDA)) {
-            asked.checkBlocks(engine, result, backend != Backend.CUDA);
-          }
-          if (formula.isSymmetric() && asked.operation.name().equals("pairwise to double")) {
-            asked.checkSymmetry(engine, result);
-          }
+    Formula formula = alone.getFirst().formula;
+    try (Engine engine = engine(formula, backend, threads, _ -> true)) {
+      for (int k = shared.size() - 1; k >= 0; k--) {
+        Question asked = shared.get(k);
+        Result result = asked.answer(engine, asked.c.q, asked.c.p);
+        asked.check(backend + ", threads " + threads, first.get(k), result);
+        if (asked.hasBlocks(isOfDevice)) {
+          asked.checkBlocks(engine, result, !isOfDevice);
+        }
+        if (formula.isSymmetric() && asked.operation.name().equals("pairwise to double")) {
+          asked.checkSymmetry(engine, result);
         }
       }
     }
@@ -282,6 +299,7 @@ class LawsTest {
         alone.get(k).check("cold", first.get(k), cold.get(k));
       }
     }
-    Stream.concat(alone.stream(), shared.stream()).forEach(question -> question.c.close());
+    alone.getFirst().c.close();
+    shared.getFirst().c.close();
   }
 }
