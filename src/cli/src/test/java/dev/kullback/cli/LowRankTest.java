@@ -86,28 +86,4 @@ class LowRankTest extends CommandFixture {
     succeed("pairwise" + Q + " --p-mean m.npy --p-var v.npy -o o.npy");
     assertThat(values(read("o.npy", N, N))).doesNotContain(0);
   }
-
-  @Test
-  void whatDoesNotFitIsNamed() throws IOException {
-    assertUserError(
-        "pairwise --mean m.npy --cov-diag v.npy --cov-factor flat.npy -o o.npy",
-        "flat.npy",
-        "(5, 8)",
-        "[N,D,r], (5, 4, r)");
-    assertUserError("pairwise --mean m.npy --cov-factor w.npy -o o.npy", "give --cov-diag, too");
-    assertUserError(
-        "pairwise --mean m.npy --cov w.npy --cov-factor w.npy -o o.npy",
-        "goes with the scales of a diagonal");
-    factor[13] = Double.NaN;
-    NpyFiles.write(folder.resolve("w.npy"), "<f8", new long[] {N, D, R}, factor);
-    assertUserError("pairwise" + Q + " -o o.npy", "w.npy", "Gaussian 1, dimension 2", "is NaN");
-  }
-
-  @Test
-  void whatDoesNotTakeThemSaysSo() throws IOException {
-    assertUserError("pairwise --divergence hellinger" + Q + " -o o.npy", "low-rank covariances");
-    assertUserError(
-        "reduce --to 2" + Q + " -o o.npy --out-scale s.npy --out-weights u.npy",
-        "low-rank covariances");
-  }
 }

@@ -431,77 +431,6 @@ class MainTest extends CommandFixture {
         .doesNotContain("WRONG");
   }
 
-  @ParameterizedTest
-  @CsvSource({
-    "q.npy, NaN, mean is NaN",
-    "q.npy, Infinity, mean is Infinity",
-    "q.npy, -Infinity, mean is -Infinity",
-    "s.npy, NaN, std is NaN",
-    "s.npy, Infinity, std is Infinity",
-    "s.npy, 0, std is 0.0: it must be > 0; --clamp",
-    "s.npy, -1, std is -1.0: it must be > 0; are these log-variances (--log-variance)? (counted",
-    "s.npy, -0.1, std is -0.1: it must be > 0; are these",
-    "t.npy, NaN, variance is NaN",
-    "t.npy, -0.0, variance is -0.0: it must be > 0; --clamp",
-    "t.npy, -2, variance is -2.0: it must be > 0; are these log-variances (--p-log-variance)? (counted",
-  })
-  void badValues(String name, double value, String message) throws IOException {
-    double[] values = values(read(name, name.equals("t.npy") ? M : N, D));
-    values[3 * D + 2] = value;
-    values[3 * D + 4] = value; // the first one is named
-    save(name, "<f4", values.length / D, values);
-    for (String command : new String[] {"pairwise", "aligned"}) {
-      if (name.equals("t.npy") && command.equals("aligned")) {
-        continue; // N and M differ
-      }
-      String p =
-          command.equals("pairwise")
-              ? " --p-mean p.npy --p-var t.npy"
-              : " --p-mean q.npy --p-std s.npy";
-      assertUserError(
-          command + " --mean q.npy --std s.npy -o o.npy" + p,
-          folder.resolve(name) + ": row 3, column 2: " + message,
-          "counted from 0");
-    }
-  }
-
-  @ParameterizedTest
-  @CsvSource({
-    "logvar, NaN",
-    "logvar, -Infinity",
-    "precision, 0",
-    "precision, -2",
-    "precision, Infinity"
-  })
-  void badScales(String kind, double value) throws IOException {
-    double[] scale = qStd.clone();
-    scale[0] = value;
-    save("s.npy", "<f8", N, scale);
-    String line = "standard --mean q.npy --" + kind + " s.npy -o o.npy";
-    for (String policy : new String[] {"", " --clamp", " --deterministic"}) {
-      assertUserError(
-          line + policy,
-          folder + "/s.npy: row 0, column 0: ",
-          kind.substring(0, 3),
-          value < 0 && kind.equals("precision") ? "log-variances (--log-variance)?" : "");
-    }
-  }
-
-  @Test
-  void policiesHaveLimits() throws IOException {
-    double[] std = new double[N * D];
-    std[2 * D] = 1; // one is not 0
-    save("s.npy", "<f4", N, std);
-    String line = "standard --mean q.npy --std s.npy -o o.npy";
-    assertUserError(line + " --deterministic", "s.npy: row 0, column 0", "0 everywhere");
-    std[0] = -1;
-    save("s.npy", "<f4", N, std);
-    assertUserError(line + " --deterministic", "is -1.0: it must be > 0; are these log-variances");
-    std[2 * D + 1] = Double.NaN;
-    save("s.npy", "<f4", N, std);
-    assertUserError(line + " --clamp", "s.npy: row 2, column 1: std is NaN");
-  }
-
   /** Every summary tells how many Gaussians, and of how many dimensions, so that transposed files are seen. */
   @ParameterizedTest
   @CsvSource(
@@ -531,44 +460,6 @@ class MainTest extends CommandFixture {
   }
 
   @Test
-  void badShapes() throws IOException {
-    String line = "pairwise --mean q.npy --std s.npy -o o.npy";
-    save("s.npy", "<f4", N, new double[N * (D + 1)]);
-    assertUserError(line, "s.npy: has shape (7, 7), but the means", "have (7, 6)");
-    NpyFiles.write(folder.resolve("s.npy"), "<f4", new long[] {N, 2, 4}, new double[N * 8]);
-    assertUserError(
-        line,
-        "s.npy: has shape (7, 2, 4), but the means",
-        "scales are [N,D], [D], [N,1] or one number\n");
-    for (long[] shape : new long[][] {{}, {1}}) {
-      NpyFiles.write(folder.resolve("q.npy"), "<f4", shape, 1);
-      NpyFiles.write(folder.resolve("s.npy"), "<f4", shape, 1);
-      assertUserError(
-          line,
-          "q.npy: has shape "
-              + (shape.length == 0 ? "()" : "(1,)")
-              + ": a batch is [N,D]; reshape N Gaussians of one dimension to [N,1], or one of D dimensions to [1,D]");
-    }
-    for (long[] shape : new long[][] {{0, 3}, {3, 0}, {0, 0}, {2, 0, 3}}) {
-      NpyFiles.write(folder.resolve("q.npy"), "<f4", shape);
-      NpyFiles.write(folder.resolve("s.npy"), "<f4", shape);
-      assertUserError(line, "q.npy: is an empty batch, of shape (" + shape[0]);
-    }
-  }
-
-  @Test
-  void dimensionsMustAgree() throws IOException {
-    save("p.npy", "<f4", M, new double[M * 2]);
-    save("t.npy", "<f4", M, new double[] {1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
-    for (String command : new String[] {"pairwise", "aligned"}) {
-      assertUserError(
-          command + " --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy",
-          "p.npy: has dimension 2, but ",
-          "q.npy has 6");
-    }
-  }
-
-  @Test
   void badFiles() throws IOException {
     String line = "pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std x.npy -o o.npy";
     assertUserError(line, "x.npy: no such file");
@@ -588,18 +479,6 @@ class MainTest extends CommandFixture {
     Files.createDirectory(folder.resolve("x.npy"));
     assertUserError(line, "x.npy: is a directory");
     assertUserError(line.replace("q.npy", "none.npy"), "none.npy: no such file");
-  }
-
-  @Test
-  void namesTheFileOfADeterministicP() throws IOException {
-    save("z.npy", "<f4", N, new double[N * 6]);
-    for (String command : new String[] {"pairwise", "aligned"}) {
-      assertUserError(
-          command
-              + " --mean q.npy --std s.npy --p-mean q.npy --p-std z.npy -o o.npy --deterministic",
-          "z.npy: is 0 everywhere but ",
-          "s.npy is not");
-    }
   }
 
   /** The three ways to give full covariances agree, with diagonal ones too, and each has its twin for p. */
@@ -739,36 +618,6 @@ class MainTest extends CommandFixture {
     assertUserError("standard" + full + " --clamp", "not for matrices");
     assertUserError("pairwise" + full + " --deterministic", "not for matrices");
     assertThat(run("pairwise --help").out()).contains("not for matrices");
-  }
-
-  /** An error names the file and the Gaussian's number in it; the library knows only numbers within a block. */
-  @ParameterizedTest
-  @CsvSource({"pairwise, --mean, q", "pairwise, --p-mean, p", "aligned, --mean, q"})
-  void logVariancesTooGreatForCovariances(String command, String option, String role)
-      throws IOException {
-    saveCovariances("<f4");
-    double[] logVariance = new double[N * D];
-    logVariance[5 * D + 3] = 1500;
-    save("l.npy", "<f4", N, logVariance);
-    boolean ofQ = option.equals("--mean");
-    assertUserError(
-        command
-            + " --mean q.npy --p-mean q.npy -o o.npy"
-            + (ofQ ? " --logvar l.npy --p-cov cov.npy" : " --cov cov.npy --p-logvar l.npy"),
-        "l.npy: " + role + "[5] (Gaussian 5, dimension 3) has log-variance 1500.0; with a full");
-  }
-
-  /** Values are checked in their own type where means and scales have different ones. */
-  @ParameterizedTest
-  @CsvSource({"<f8, <f4, -0.1", ">f4, <f4, -0.1", "<f4, >f8, -0.1", "<f4, <f8, -1.0E-300"})
-  void badValuesOfTwoTypes(String meanType, String type, double value) throws IOException {
-    save("q.npy", meanType, N, qMean);
-    double[] std = qStd.clone();
-    std[4 * D + 1] = value;
-    save("s.npy", type, N, std);
-    assertUserError(
-        "standard --mean q.npy --std s.npy -o o.npy",
-        "s.npy: row 4, column 1: std is " + value + ": it must be > 0; are these log-variances");
   }
 
   @Test
@@ -1146,15 +995,6 @@ class MainTest extends CommandFixture {
     assertThat(last).contains("\n  test ", "\n  bench ", "\n  jdk ").doesNotContain("\n  spark ");
   }
 
-  /** Who runs the jar without the script is told where its commands are. */
-  @ParameterizedTest
-  @ValueSource(strings = {"spark topk -k 3", "test -Dtest=X", "bench", "jdk --install"})
-  void commandsOfTheScript(String line) throws IOException {
-    String command = line.split(" ")[0];
-    assertUserError(
-        line, command + ": is a command of the script kullback: run ./kullback " + command);
-  }
-
   /** Only the subcommand that is called is built, since building all takes longer than a small calculation. */
   @Test
   void onlyTheCommandCalledIsBuilt() {
@@ -1259,13 +1099,6 @@ class MainTest extends CommandFixture {
   }
 
   @Test
-  void theDemoIsOfKl() throws IOException {
-    assertThat(run("demo --help").out()).contains("--backend").doesNotContain("--divergence");
-    assertUserError(
-        "demo --divergence jeffreys", "Unknown option: '--divergence'; see kullback demo");
-  }
-
-  @Test
   void jsonOfTheNumbers() throws IOException {
     save("q.npy", "<f4", N, new double[N * D]);
     double[] std = new double[N * D];
@@ -1362,12 +1195,6 @@ class MainTest extends CommandFixture {
     String line = "standard --std s.npy -o " + folder.resolve("o.npy") + " --mean ";
     assertUserError(line + left, "rename it first");
     assertThat(left).exists();
-  }
-
-  @Test
-  void quietErrorsAreTold() throws IOException {
-    assertUserError("standard --mean none.npy --std s.npy -o o.npy --quiet", "none.npy: no such");
-    assertUserError("standard --mean none.npy --std s.npy -o o.npy --json", "none.npy: no such");
   }
 
   @Test

@@ -158,54 +158,12 @@ class RulesTest extends CommandFixture {
     }
   }
 
-  /** An option's old name is an error that tells the new one, and so is the beginning of a name. */
-  @Test
-  void oldNames() throws IOException {
-    for (String line :
-        List.of(
-            "topk -k 2" + Q + "-o o.npy --indices i.npy",
-            "within --radius 9" + Q + "-o o.npz",
-            "index query FOLDER -k 2" + Q + "-o o.npy --indices i.npy")) {
-      assertUserError(
-          line + " --reverse",
-          "Unknown option: '--reverse'; did you mean --reverse-divergence?; see kullback ");
-    }
-    assertUserError( // where it seems to be one more file
-        "topk -k 2" + Q + "-o o.npy --indices i.npy --p-mean p.npy --p-std t.npy --reverse",
-        "--reverse: is neither an option of this command nor a file; did you mean --reverse-diverge");
-    assertUserError(
-        "standard" + Q + "-o o.npy --dive kl",
-        "Unknown option: '--dive'; did you mean --divergence?; see");
-    assertUserError("standard" + Q + "-o o.npy --de", "Unknown option: '--de'; see kullback stand");
-  }
-
   @ParameterizedTest
   @ValueSource(strings = {"frobnicate", "index kl", "standard --foo", "standard -x", "index frob"})
   void nothingIsMeant(String line) throws IOException {
     assertThat(run(line).err()).doesNotContain("did you mean").contains("; see kullback ");
     String endless = "x".repeat(100_000);
     assertThat(runRaw(endless).err()).doesNotContain("did you mean");
-  }
-
-  @Test
-  void wordsThatNothingTakes() throws IOException {
-    assertUserError(
-        "kl --mean q.npy", "there is no command 'kl'; did you mean pairwise?; see kullback --help");
-    assertUserError("index frob", "there is no command 'frob'; see kullback index --help");
-    // neither is the missing output to blame
-    assertUserError(
-        "pairwise q.npy s.npy",
-        "q.npy' follows no option: give each file and value after its option, as in --mean /",
-        "; see kullback pairwise --help");
-    assertUserError(
-        "pairwise --mean q.npy --sigma s.npy", "Unknown option: '--sigma'; did you mean --std, or");
-    assertUserError(
-        "pairwise" + Q + "-o o.npy --foo x --bar", "Unknown options: '--foo', '--bar'; see");
-    assertUserError("info x", "unexpected argument 'x'; see kullback info --help");
-    assertUserError("pairwise" + Q, "Missing required option: '--output=OUT.npy'");
-    assertUserError(
-        "index add FOLDER" + Q,
-        "give --ids: only index create makes ids, 0 to N-1, where none are given");
   }
 
   /** The names are told whole, however long a line is. */

@@ -11,19 +11,15 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Shards of q, parts of p in files, and merges of their results, against the whole search. */
@@ -275,65 +271,6 @@ class ShardsTest extends CommandFixture {
         .isEqualTo(new Result(0, "", ""));
   }
 
-  static Stream<List<String>> badTopK() {
-    String good = "topk -k 2" + Q + "-o o.npy --indices i.npy ";
-    String p = files(1, 2);
-    return Stream.of(
-        List.of(good + "--shard 0/3", "'--shard'", "'0/3' is none of the shards 1/3 to 3/3"),
-        List.of(good + "--shard 4/3", "'4/3' is none of the shards 1/3 to 3/3: they count from 1"),
-        List.of(good + "--shard 1/0", "'1/0' is no shard: n must be at least 1"),
-        List.of(good + "--shard 1", "'1' is not a shard: give i/n, such as 1/8"),
-        List.of(good + "--shard -1/3", "'-1/3' is not a shard"),
-        List.of(good + "--shard 9999999999/3", "'9999999999/3' is not a shard"),
-        List.of(good + "--shard 2/42", "x.npy: has 41 rows: --shard 2/42 wants 42 shards of them"),
-        List.of(good + "--p-first 3", "--p-first tells which part of a whole p is: give --p-mean"),
-        List.of(good + "--p-first -1" + p, "--p-first is -1: give the index of p's first row"),
-        List.of(good + "--p-first x" + p, "--p-first"),
-        List.of(
-            good + "--p-first 2147483640" + p,
-            "x1.npy: its 17 rows would have indices up to 2147483656: they must be below 2^31"),
-        List.of(
-            good + "--p-mean x1.npy x2.npy --p-std y1.npy",
-            "--p-mean names 2 files but --p-std 1: they go in pairs"),
-        List.of(good + "--p-mean x1.npy x2.npy", "exactly one of --p-std"),
-        List.of(good + "--p-std y1.npy y2.npy", "--p-mean"),
-        List.of(good + p + " --p-var y1.npy", "exactly one of --p-std"),
-        List.of(good + p + " --p-frob", "--p-frob: is neither an option of this command nor a"),
-        List.of(good + "--p-std y1.npy --p-mean x1.npy --frob", "--frob: is neither an option"),
-        List.of(good + "--p-mean x1.npy none.npy --p-std y1.npy y2.npy", "none.npy: no such file"),
-        List.of(good + "--p-mean x1.npy y2.npy --p-std y1.npy x2.npy", "x2.npy: row 0, column "),
-        List.of(good + "--p-mean x2.npy x1.npy --p-std y2.npy y3.npy", "y3.npy: has shape (18, 6)"),
-        List.of(good + "--p-mean x1.npy w.npy --p-std y1.npy w.npy", "w.npy: has dimension 5"),
-        List.of(good + "-k 19" + p, "-k"),
-        List.of(
-            "topk -k 19 -o o.npy --indices i.npy" + p + Q,
-            "-k is 19: give 1 to 18, the rows of ",
-            "x2.npy and the files before it"),
-        List.of("topk -k 0 --p-first 0 -o o.npy --indices i.npy" + p + Q, "-k is 0: give at least"),
-        List.of(good + "--exclude-self" + p, "x2.npy: is the last of 18 rows, but ", " has 41"),
-        List.of(
-            good + "--exclude-self --p-first 30" + p,
-            "x2.npy: ends after 48 rows, but ",
-            "x.npy has 41: --exclude-self pairs row with row"),
-        List.of(good + "--deterministic" + p, "--deterministic looks at a whole batch"),
-        List.of(good + "--deterministic --shard 1/2", "--deterministic looks at a whole batch"),
-        List.of("topk -k 2" + Q + "-o x2.npy --indices i.npy" + p, "x2.npy: is also an input"),
-        List.of("pairwise -o o.npy" + Q + p, "--p-mean names 2 files: only topk takes more"),
-        List.of("aligned -o o.npy" + Q + p, "only topk"),
-        List.of("logsumexp -o o.npy" + Q + p, "only topk"),
-        List.of("within --radius 1 -o o.npy --indices i.npy" + Q + p, "only topk"));
-  }
-
-  @ParameterizedTest
-  @MethodSource
-  void badTopK(List<String> lineAndMessages) throws IOException {
-    save("w.npy", "<f4", 2, IntStream.range(0, 10).mapToDouble(_ -> 1).toArray());
-    Files.writeString(folder.resolve("i.npy"), "precious, too");
-    assertUserError(
-        lineAndMessages.get(0),
-        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
-  }
-
   // --- merge
 
   private void list(String name, String descr, int rows, double[] values, double... indices)
@@ -387,111 +324,18 @@ class ShardsTest extends CommandFixture {
     assertUserError("merge" + files, "b.npy: row 1048578, column 0: value is -3.0");
   }
 
-  static Stream<List<String>> badMerge() {
-    String out = " --indices i.npy -o o.npy";
-    String a = " --in-values a.npy --in-indices ia.npy";
-    String good = "merge --in-values a.npy b.npy --in-indices ia.npy ib.npy" + out;
-    List<List<String>> lines =
-        new ArrayList<>(
-            List.of(
-                List.of("merge" + out, "--in-values"),
-                List.of("merge --in-values a.npy" + out, "--in-indices"),
-                List.of("merge" + a + " -o o.npy", "--indices"),
-                List.of("merge" + a + " --indices i.npy", "--output"),
-                List.of("merge -k two" + a + out, "'-k'"),
-                List.of(good + " -k 4", "-k is 4: give 1 to 3, the columns of the list"),
-                List.of(good + " -k 0", "-k is 0: give 1 to 3"),
-                List.of(good + " -k 2 --rows", "give -k or --rows"),
-                List.of("merge" + out + a + " --frob", "--frob: is neither an option"),
-                List.of(good + " --threads 2", "--threads"),
-                List.of(
-                    "merge --in-values a.npy b.npy --in-indices ia.npy" + out,
-                    "--in-values names 2 files but --in-indices 1: they go in pairs"),
-                List.of(
-                    "merge" + a + a + out,
-                    "ia.npy: row 0, column 0: index 1 is in the row twice, of ",
-                    "ia.npy, too: parts overlap, or --p-first of one was wrong (counted from 0)"),
-                List.of("merge --in-values a.npy - --in-indices ia.npy ib.npy" + out, "-: only"),
-                List.of("merge" + a + " --indices i.npy -o i.npy", "is the same file as the other"),
-                List.of("merge" + a + " --indices i.npy -o a.npy", "a.npy: is also an input"),
-                List.of("merge" + a + " --indices ia.npy -o o.npy", "ia.npy: is also an input"),
-                List.of("merge" + a + " --indices i.npy -o -", "-: this command writes files"),
-                List.of(
-                    "merge" + a + " --indices i.npy -o x.csv", "x.csv: the output has the format"),
-                List.of("merge" + a + " --indices none/i.npy -o o.npy", "none/i.npy: its folder"),
-                List.of(
-                    "merge --in-values ia.npy --in-indices ia.npy" + out,
-                    "ia.npy: has the unsupported dtype <i4: convert it, np.save("),
-                List.of(
-                    "merge --in-values a.npy --in-indices a.npy" + out,
-                    "a.npy: has the unsupported dtype <f8: convert it, np.save(")));
-    for (String wrong :
-        new String[] {
-          "f float32 .npy: is float32: only exact values can be merged: take those of topk --exact",
-          "g rows .npy: has 1 rows, but / has 2: lists of other rows are joined with --rows",
-          "h nan .npy: row 1, column 2: value is NaN: a divergence is >= 0 (counted from 0)",
-          "k negative .npy: row 0, column 0: value is -1.0: a divergence is >= 0",
-          "l order .npy: row 1, column 1: value is 1.0, less than 2.0 before it: take lists of topk",
-          "m tie i.npy: row 0, column 1: index is 5, after 6 of the same value: take lists of topk --exact",
-          "n index i.npy: row 1, column 2: index is -2: it must be >= 0, or -1 beside the value inf",
-          "p none i.npy: row 0, column 1: index is -1: it must be >= 0, or -1 beside the value inf",
-          "q after i.npy: row 0, column 1: index is 12 after -1, which stands for none",
-          "r twice i.npy: row 1, column 2: index 11 is in the row twice (counted from 0)",
-          "s other i.npy: row 1, column 1: index 2 is in the row twice, of /ia.npy, too",
-          "t shape i.npy: has shape (3, 2), but the values in / have (2, 3)",
-          "u axes .npy: has shape (6,): it must be [N,K]",
-          "v fortran .npy: is in Fortran order: save it in C order",
-          "w cut .npy: is truncated: ",
-          "z missing .npy: no such file"
-        }) {
-      String name = wrong.substring(0, 1);
-      String rest = wrong.substring(wrong.indexOf(' ', 2) + 1);
-      String file = rest.startsWith("i.npy") ? "i" + name + rest.substring(1) : name + rest;
-      List<String> line = new ArrayList<>();
-      line.add("merge%s --in-values %s.npy --in-indices i%2$s.npy%s".formatted(a, name, out));
-      line.addAll(List.of(file.split("/")));
-      lines.add(line);
-    }
-    return lines.stream();
-  }
-
-  @ParameterizedTest
-  @MethodSource
-  void badMerge(List<String> lineAndMessages) throws IOException {
-    double inf = Double.POSITIVE_INFINITY;
-    double nan = Double.NaN;
+  @Test
+  void listsOfOtherLayouts() throws IOException {
     double[] good = {1, 2, 3, 1, 2, 3};
-    double[] others = {11, 12, 13, 11, 12, 13};
     list("a", "<f8", 2, good, 1, 2, 3, 1, 2, 3);
-    list("b", "<f8", 2, good, others);
-    list("f", "<f4", 2, good, others);
-    list("g", "<f8", 1, row(1, 2, 3), 11, 12, 13);
-    list("h", "<f8", 2, row(1, 2, 3, 1, 2, nan), others);
-    list("k", "<f8", 2, row(-1, 2, 3, 1, 2, 3), others);
-    list("l", "<f8", 2, row(1, 2, 3, 2, 1, 3), others);
-    list("m", "<f8", 2, row(1, 1, 3, 1, 2, 3), 6, 5, 7, 11, 12, 13);
-    list("n", "<f8", 2, good, 11, 12, 13, 11, 12, -2);
-    list("p", "<f8", 2, good, 11, -1, 13, 11, 12, 13);
-    list("q", "<f8", 2, row(inf, inf, inf, 1, 2, 3), -1, 12, 13, 11, 12, 13);
-    list("r", "<f8", 2, good, 11, 12, 13, 11, 12, 11);
-    list("s", "<f8", 2, good, 11, 12, 13, 11, 2, 13);
-    list("t", "<f8", 2, good, others);
-    save("it.npy", "<i4", 3, others);
-    list("u", "<f8", 2, good, others);
-    NpyFiles.write(folder.resolve("u.npy"), "<f8", new long[] {6}, good);
-    list("v", "<f8", 2, good, others);
-    byte[] fortran =
-        NpyFiles.bytes(1, NpyFiles.dict("<f8", true, 2, 3), NpyFiles.data("<f8", good));
-    NpyFiles.write(folder.resolve("v.npy"), fortran);
-    list("w", "<f8", 2, good, others);
-    byte[] whole = Files.readAllBytes(folder.resolve("w.npy"));
-    Files.write(folder.resolve("w.npy"), Arrays.copyOf(whole, whole.length - 1));
-    list("z", "<f8", 2, good, others);
-    Files.delete(folder.resolve("z.npy"));
-    Files.writeString(folder.resolve("i.npy"), "precious, too");
-    assertUserError(
-        lineAndMessages.get(0),
-        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
+    String line = "merge --in-values v.npy --in-indices ia.npy --indices i.npy -o o.npy";
+    byte[] data = NpyFiles.data("<f8", good);
+    Path values = folder.resolve("v.npy");
+    NpyFiles.write(values, NpyFiles.bytes(1, NpyFiles.dict("<f8", true, 2, 3), data));
+    assertUserError(line, "v.npy: is in Fortran order: save it in C order");
+    byte[] whole = Files.readAllBytes(folder.resolve("a.npy"));
+    Files.write(values, Arrays.copyOf(whole, whole.length - 1));
+    assertUserError(line, "v.npy: is truncated: ");
   }
 
   @Test

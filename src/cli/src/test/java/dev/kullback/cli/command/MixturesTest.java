@@ -20,7 +20,6 @@ import dev.kullback.cli.testing.NpyFiles;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.Files;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -28,12 +27,10 @@ import java.util.function.DoubleUnaryOperator;
 import java.util.function.IntFunction;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The commands on mixtures. */
@@ -317,61 +314,6 @@ class MixturesTest extends CommandFixture {
     assertThat(run("entropy --mean o.npy --std os.npy --weights ow.npy").status()).isZero();
   }
 
-  static Stream<List<String>> badReduce() {
-    String good = "reduce --to 2" + Q + OUT;
-    return Stream.of(
-        List.of("reduce" + Q + OUT, "give --to, --max-cost or --gate"),
-        List.of(good + "--rule runnals", "--rule is runnals: give runnalls, salmond or west"),
-        List.of(good + "--gate -1", "--gate is -1.0: give 0 or more"),
-        List.of(good + "--gate 1 --max-cost 2", "--gate is a rule with its own limit"),
-        List.of(good + "--min-weight 2", "--min-weight is 2.0: give a share"),
-        List.of("reduce --to 0" + Q + OUT, "--to is 0: give at least 1"),
-        List.of("reduce --max-cost -1" + Q + OUT, "--max-cost is -1.0: give 0 or more"),
-        List.of("reduce --max-cost NaN" + Q + OUT, "--max-cost is NaN"),
-        List.of("reduce --to 2 -o o.npy --out-scale os.npy" + Q, "--out-weights"),
-        List.of("reduce --to 2 -o o.npy --out-weights os.npy" + Q, "--out-scale"),
-        List.of(good + "--weights c.npy --log-weights c.npy", "not both"),
-        List.of(good + "--weights c.npy", "c.npy: element 2: weight is -0.25: it must be finite"),
-        List.of(good + "--weights z.npy", "z.npy: every weight is 0: the mixture has no component"),
-        List.of(
-            good + "--log-weights n.npy", "n.npy: every log-weight is -Infinity: the mixture has"),
-        List.of(
-            good + "--log-weights nan.npy", "nan.npy: element 1: log-weight is NaN: it must be"),
-        List.of(good + "--weights s.npy", "s.npy: has shape (7, 6), but "),
-        List.of(good + "--indices os.npy", "os.npy: is the same file as the other output"),
-        List.of(good + "--indices q.npy", "q.npy: is also an input"),
-        List.of(good + "--indices none/i.npy", "none/i.npy: its folder"),
-        List.of(good + "--indices i.csv", "i.csv: the output has the format .npy"),
-        List.of("reduce --to 2 --mean q.npy --var v.npy" + OUT, "v.npy: components[3] has a var"),
-        List.of(
-            "reduce --to 2 --mean far.npy --std s.npy" + OUT,
-            "far.npy: components[3] has mean 1.0E80"),
-        List.of("reduce --to 2 --mean q.npy --cov v.npy --clamp" + OUT, "--clamp is for scales"),
-        List.of(good + "--p-mean p.npy", "--p-mean"));
-  }
-
-  @ParameterizedTest
-  @MethodSource
-  void badReduce(List<String> lineAndMessages) throws IOException {
-    saveWeights("c.npy", 0.25, 0.25, -0.25, 0.25, 0.25, 0.25, 0);
-    saveWeights("z.npy", new double[N]);
-    double[] none = new double[N];
-    Arrays.fill(none, Double.NEGATIVE_INFINITY);
-    saveWeights("n.npy", none);
-    none[1] = Double.NaN;
-    saveWeights("nan.npy", none);
-    double[] far = qMean.clone();
-    far[3 * D] = 1e80;
-    save("far.npy", "<f8", N, far);
-    double[] tiny = variances.clone();
-    tiny[3 * D] = 1e-200;
-    save("v.npy", "<f8", N, tiny);
-    Files.writeString(folder.resolve("ow.npy"), "precious");
-    assertUserError(
-        lineAndMessages.get(0),
-        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
-  }
-
   // --- mixture-kl
 
   private double[][] expected(Mixtures f, Mixtures g) {
@@ -595,46 +537,5 @@ class MixturesTest extends CommandFixture {
     w[0] -= 0.003;
     NpyFiles.write(folder.resolve("w.npy"), descr, new long[] {N}, w);
     assertUserError(line, "w.npy: the sum of weights of mixture 0 is 0.996", "it must be 1");
-  }
-
-  static Stream<List<String>> badMixtureKl() {
-    String good = "mixture-kl" + Q + "-o o.npy ";
-    return Stream.of(
-        List.of(good + "--method best", "--method is best: give variational, upper-bound, prod"),
-        List.of(
-            good + "--standard-errors e.npy",
-            "--standard-errors is for --method monte-carlo, not variational: give that method, or leave"),
-        List.of(good + "--samples 10000", "--samples is for --method monte-carlo, not variational"),
-        List.of(
-            good + "--method matched --seed 0", "--seed is for --method monte-carlo, not matched"),
-        List.of(good + "--method product --samples 1", "--samples is for --method monte-carlo"),
-        List.of(good + "--method monte-carlo --samples 1", "--samples is 1: give at least 2"),
-        List.of(good + "--deterministic", "Unknown option: '--deterministic'"),
-        List.of(good + "--p-weights c.npy", "--p-weights and --p-offsets are of p: give --p-mean"),
-        List.of(good + "--weights c.npy", "c.npy: the sum of weights is 1.5; it must be 1"),
-        List.of(good + "--weights s.npy", "s.npy: has shape (7, 6), but "),
-        List.of(good + "--offsets f.npy", "f.npy: offsets are 0 to 5; they must begin with 0"),
-        List.of(good + "--offsets h.npy", "h.npy: offsets[2] is 2; it must be greater than"),
-        List.of(good + "--offsets h.npy --weights c.npy", "h.npy: offsets[2] is 2"),
-        List.of(good + "--offsets big.npy", "big.npy: offsets are 0 to 2147483647; they"),
-        List.of(good + "--offsets two.npy", "two.npy: has shape (2, 2): offsets have one axis"),
-        List.of(good + "--offsets s.npy", "s.npy: has the unsupported dtype"),
-        List.of("mixture-kl" + Q + "--weights c.npy -o c.npy", "c.npy: is also an input"),
-        List.of("mixture-kl" + Q + "--weights - -o o.npy", "-: only standard and aligned"),
-        List.of(good + "--p-mean v.npy --p-std v.npy", "v.npy: has dimension 3, but "));
-  }
-
-  @ParameterizedTest
-  @MethodSource
-  void badMixtureKl(List<String> lineAndMessages) throws IOException {
-    saveWeights("c.npy", 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0);
-    NpyFiles.write(folder.resolve("f.npy"), "<i8", new long[] {3}, 0, 3, 5);
-    NpyFiles.write(folder.resolve("h.npy"), "<i8", new long[] {4}, 0, 3, 2, 7);
-    NpyFiles.write(folder.resolve("big.npy"), "<i8", new long[] {2}, 0, 1L << 40);
-    NpyFiles.write(folder.resolve("two.npy"), "<i8", new long[] {2, 2}, 0, 1, 2, 3);
-    save("v.npy", "<f8", 2, 1, 2, 3, 4, 5, 6);
-    assertUserError(
-        lineAndMessages.get(0),
-        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
   }
 }

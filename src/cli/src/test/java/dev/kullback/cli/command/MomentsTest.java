@@ -7,7 +7,6 @@ import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.NpyFiles;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.util.Arrays;
 import java.util.stream.IntStream;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
@@ -133,44 +132,6 @@ class MomentsTest extends CommandFixture {
     assertThat(got[1]).isCloseTo(WANTED[1], within(1e-6));
   }
 
-  @ParameterizedTest
-  @CsvSource({
-    "'(2, 3)', '', 'has shape (2, 3): axis 1 has the odd length 3, so no half of means and half of log-variances; give their axis by --axis'",
-    "'(2, 4, 3)', --axis -1, 'axis 2 has the odd length 3'",
-    "'(2, 4)', --axis 2, 'has shape (2, 4), but --axis is 2: give 1 to 1, or -1 to -1'",
-    "'(2, 4)', --axis -2, 'but --axis is -2: give 1 to 1'",
-    "'(2, 4)', --axis 0, '--axis is 0, which counts the Gaussians: give 1 or more, or -1'",
-    "'(8)', '', 'has shape (8,): moments are [N,2C] or [N,2C,...]'",
-    "'(2, 4)', --mean q.npy, '--moments names means and scales: give no --mean'",
-    "'(2, 4)', --std s.npy, '--moments names means and scales'",
-  })
-  void refused(String shape, String options, String message) throws IOException {
-    long[] axes =
-        Arrays.stream(shape.replaceAll("[()]", "").split(", "))
-            .mapToLong(Long::parseLong)
-            .toArray();
-    write("e.npy", new double[(int) Arrays.stream(axes).reduce(1, (a, b) -> a * b)], axes);
-    assertUserError("standard --moments e.npy " + options + " -o o.npy", message);
-    if (!options.contains("npy")) {
-      assertUserError(
-          "aligned --mean q.npy --std s.npy --p-moments e.npy " + options + " -o o.npy", message);
-    }
-  }
-
-  @Test
-  void namesTheHalf() throws IOException {
-    write("e.npy", new double[] {0, 0, 0, 0, 1, 2, 3, Double.NaN}, 2, 4);
-    assertUserError(
-        "standard --moments e.npy -o o.npy",
-        "e.npy: row 1, column 1 of the second half: log-variance is NaN");
-  }
-
-  @Test
-  void axisWithoutMoments() throws IOException {
-    assertUserError(
-        "standard --mean q.npy --std s.npy --axis 1 -o o.npy", "--axis is for --moments");
-  }
-
   @Test
   void oneFileAsBoth() throws IOException {
     Files.createSymbolicLink(folder.resolve("link.npy"), folder.resolve("q.npy"));
@@ -294,16 +255,6 @@ class MomentsTest extends CommandFixture {
   }
 
   @Test
-  void channelsOfAnAxisThatOneHasNot() throws IOException {
-    saveChannels(3);
-    write("flat.npy", new double[60], 2, 30);
-    write("one.npy", new double[] {1}, 1);
-    assertUserError(
-        "aligned --moments e.npy --axis 3 --p-mean flat.npy --p-std one.npy --per-channel -o o.npy",
-        "flat.npy: has shape (2, 30), but --axis is 3: give 1 to 1, or -1 to -1");
-  }
-
-  @Test
   void alignedPerChannel() throws IOException {
     write("m.npy", new double[] {0, 1, 2, 3, 4, 5, 6, 7}, 2, 2, 2);
     write("v.npy", new double[] {1, 1, 1, 1, 1, 1, 1, 1}, 2, 2, 2);
@@ -316,14 +267,5 @@ class MomentsTest extends CommandFixture {
         "aligned --mean m.npy --std v.npy --p-mean z.npy --p-var w.npy --per-channel -o o.npy",
         "z.npy: has 4 channels, but ",
         "m.npy has 2");
-  }
-
-  @Test
-  void matricesHaveNoChannels() throws IOException {
-    write("c.npy", new double[] {1, 0, 0, 1, 1, 0, 0, 1}, 2, 2, 2);
-    write("m.npy", new double[4], 2, 2);
-    assertUserError(
-        "standard --mean m.npy --cov c.npy --per-channel -o o.npy",
-        "c.npy: --per-channel is for scales, not for matrices");
   }
 }

@@ -172,30 +172,4 @@ class PointsTest extends CommandFixture {
   void summaries(String line, String summary) {
     assertThat(run(line.replace(" X", X).replace(" P", P) + " -o o.npy").out()).startsWith(summary);
   }
-
-  @ParameterizedTest
-  @CsvSource(
-      delimiter = '|',
-      value = {
-        "density P -o o.npy | '--points=X.npy'",
-        "density X -o o.npy | points need Gaussians: give --p-mean and a scale of p",
-        "density X P --mixture --mahalanobis -o o.npy | give --mahalanobis or --mixture, not both",
-        "density X P --weights w.npy -o o.npy | weights are a mixture's: give --mixture, too",
-        "topk -k 1 X --mean q.npy P --indices i.npy -o o.npy | give --points or q, not both",
-        "topk -k 1 X P --reverse-divergence --indices i.npy -o o.npy | leave out --reverse-divergence",
-        "topk -k 1 X P --divergence jeffreys --indices i.npy -o o.npy | leave out --divergence",
-        "topk -k 1 X P --log-density --exact --indices i.npy -o o.npy | leave out --exact",
-        "topk -k 1 --log-density --mean q.npy --std s.npy P --indices i.npy -o o.npy | give --points X.npy",
-        "within --radius 1 X --indices i.npy -o o.npy | points need Gaussians",
-        "within --radius -1 X P --indices i.npy -o o.npy | -1' is not a radius: give one >= 0, or inf",
-        "density --points q.npy --p-mean x3.npy --p-std x3.npy -o o.npy | x3.npy: has dimension 3, but",
-        "density --points nan.npy P -o o.npy | nan.npy: row 1, column 2: point is NaN: repair or drop the row (counted from 0)",
-      })
-  void errors(String line, String message) throws IOException {
-    double[] nan = qMean.clone();
-    nan[D + 2] = Double.NaN;
-    save("nan.npy", "<f4", N, nan);
-    save("x3.npy", "<f4", M, IntStream.rangeClosed(1, 3 * M).mapToDouble(k -> k).toArray());
-    assertUserError(line.replace(" X", X).replace(" P", P), message);
-  }
 }

@@ -48,14 +48,12 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The commands that keep less than the matrix: topk, within, logsumexp and entropy. */
@@ -205,35 +203,6 @@ class ReductionsTest extends CommandFixture {
         .matches(
             "(?s)smallest KL\\(q_i\\|\\|p_j\\), j != i: 7 x 2 of 7, D = 6, float32, in \\S+ s;"
                 + " min \\S+, mean \\S+, max \\S+\\Rwrote \\S+o\\.npy and \\S+i\\.npy\\R");
-  }
-
-  static Stream<List<String>> badTopK() {
-    String good = "topk" + Q + "-o o.npy --indices i.npy ";
-    return Stream.of(
-        List.of("topk" + Q + "-o o.npy --indices i.npy", "'-k=K'"),
-        List.of("topk -k 2" + Q + "-o o.npy", "--indices"),
-        List.of("topk -k 2" + Q + "--indices i.npy", "--output"),
-        List.of("topk -k 2 --std s.npy -o o.npy --indices i.npy", "--mean"),
-        List.of(good + "-k two", "'-k'"),
-        List.of(good + "-k 0", "-k is 0: give 1 to 7, the rows of "),
-        List.of(good + "-k -1", "-k is -1: give 1 to 7, the rows of "),
-        List.of(good + "-k 8", "-k is 8: give 1 to 7, the rows of "),
-        List.of(good + P + "-k 6", "-k is 6: give 1 to 5, the rows of "),
-        List.of(good + "-k 7 --exclude-self", "-k is 7: give 1 to 6, "),
-        List.of(good + "-k 0 --exclude-self", "-k is 0: give 1 to 6, "),
-        List.of(good + P + "-k 2 --exclude-self", "p.npy: has 5 rows, but "),
-        List.of(
-            "topk -k 2" + Q + "-o o.npy --indices o.npy",
-            "o.npy: is the same file as the other output"),
-        List.of("topk -k 2" + Q + "-o o.npy --indices none/i.npy", "none/i.npy: its folder "),
-        List.of("topk -k 2 --mean q.npy --std t.npy -o o.npy --indices i.npy", "t.npy: has shape"));
-  }
-
-  @ParameterizedTest
-  @MethodSource
-  void badTopK(List<String> lineAndMessage) throws IOException {
-    Files.writeString(folder.resolve("i.npy"), "precious, too");
-    assertUserError(lineAndMessage.get(0), lineAndMessage.get(1));
   }
 
   @Test
@@ -393,35 +362,6 @@ class ReductionsTest extends CommandFixture {
     assertThat(contents()).hasSize(7); // and nothing beside it
   }
 
-  static Stream<List<String>> badWithin() {
-    String good = "within" + Q + "-o o.npy --indices i.npy ";
-    return Stream.of(
-        List.of(good, "--radius"),
-        List.of(good + "--radius -1", "'--radius'", "'-1' is not a radius: give one >= 0, or inf"),
-        List.of(good + "--radius NaN", "'--radius'", "'NaN' is not a radius"),
-        List.of(good + "--radius -inf", "'-inf' is not a radius"),
-        List.of(good + "--radius wide", "'wide' is not a radius"),
-        List.of("within --radius 1" + Q + "-o o.npy", "o.npy: give --indices", ".npz"),
-        List.of("within --radius 1" + Q + "--indices i.npy", "--output"),
-        List.of("within --radius 1" + Q + "-o x.npz --indices i.npy", "leave out --indices"),
-        List.of(
-            "within --radius 1" + Q + "-o o.npy --indices o.npy",
-            "is the same file as the other output"),
-        List.of("within --radius 1" + Q + "-o none/x.npz", "none/x.npz: its folder "),
-        List.of(good + "--radius 1 --p-mean p.npy", "exactly one of --p-std"),
-        List.of(good + "--radius 1 --exclude-self", "--exclude-self"));
-  }
-
-  @ParameterizedTest
-  @MethodSource
-  void badWithin(List<String> lineAndMessages) throws IOException {
-    Files.writeString(folder.resolve("i.npy"), "precious, too");
-    Files.writeString(folder.resolve("x.npz"), "precious as well");
-    assertUserError(
-        lineAndMessages.get(0),
-        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
-  }
-
   // --- logsumexp
 
   private void assertLogSumExp(double[][] matrix, double[] w, double tolerance) throws IOException {
@@ -466,25 +406,6 @@ class ReductionsTest extends CommandFixture {
         .startsWith("ln sum_j exp(w_j - KL(q_i||p_j)): 7 x 5, D = 6, float32, in ")
         .contains("mean none", "(7 infinite");
     assertThat(values(read("o.npy", N))).containsOnly(Double.NEGATIVE_INFINITY);
-  }
-
-  @ParameterizedTest
-  @CsvSource({"NaN", "Infinity"})
-  void badLogWeights(double bad) throws IOException {
-    String line = "logsumexp --log-weights w.npy -o o.npy" + Q + P;
-    assertUserError(line, "w.npy: no such file");
-    NpyFiles.write(folder.resolve("w.npy"), "<f8", new long[] {M}, 0, -1, 0, bad, bad);
-    assertUserError(
-        line,
-        "w.npy: element 3: log-weight is " + bad + ": it must be finite or -Infinity",
-        "counted from 0");
-    NpyFiles.write(folder.resolve("w.npy"), "<i4", new long[] {M}, new double[M]);
-    assertUserError(line, "w.npy: has the unsupported dtype <i4");
-    for (long[] shape : new long[][] {{M - 1}, {M + 1}, {M, 2}, {1, M}, {N}, {}}) {
-      int count = (int) Arrays.stream(shape).reduce(1, (a, b) -> a * b);
-      NpyFiles.write(folder.resolve("w.npy"), "<f4", shape, new double[count]);
-      assertUserError(line, "w.npy: has shape (", "p.npy has 5 rows: it must be (5,)");
-    }
   }
 
   /** A policy of the Wasserstein distance is told where that can be had. */
@@ -555,62 +476,6 @@ class ReductionsTest extends CommandFixture {
     assertThat(contents()).isEqualTo(before);
   }
 
-  static Stream<List<String>> badEntropy() {
-    String good = "entropy" + Q + "-o o.npy ";
-    return Stream.of(
-        List.of("entropy -o o.npy", "--mean"),
-        List.of(good + "--p-mean p.npy --p-std t.npy", "--p-mean"),
-        List.of(good + "--p-std t.npy", "--p-std"),
-        List.of(good + "--alpha 1.5", "--alpha is 1.5: give 0 to 1"),
-        List.of(good + "--alpha -0.5", "--alpha is -0.5: give 0 to 1"),
-        List.of(good + "--alpha NaN", "--alpha is NaN: give 0 to 1"),
-        List.of(good + "--weights c.npy --log-weights c.npy", "not both"),
-        List.of(good + "--weights c.npy", "c.npy: element 2: weight is -0.25: it must be finite"),
-        List.of(
-            good + "--log-weights c.npy",
-            "c.npy: the sum of weights is exp(2.1040",
-            "); it must be 1: subtract that exponent, their logsumexp, from the log-weights"),
-        List.of(good + "--log-weights far.npy", "far.npy: the sum of weights is exp(-4999.5"),
-        List.of(good + "--log-weights none.npy", "none.npy: the sum of weights is exp(-Infinity)"),
-        List.of(good + "--weights p.npy", "p.npy: has shape (5, 6), but ", "q.npy has 7 rows"),
-        List.of(good + "--weights s.npy", "s.npy: has shape (7, 6), but "),
-        List.of("entropy --mean q.npy --var z.npy -o o.npy", "z.npy: components[0] has a variance"),
-        List.of("entropy --mean q.npy --cov z.npy --clamp -o o.npy", "--clamp is for scales, not"),
-        List.of(good + "--deterministic", "Unknown option: '--deterministic'"),
-        List.of("entropy" + Q + "-o none/o.npy", "none/o.npy: its folder "));
-  }
-
-  @ParameterizedTest
-  @MethodSource
-  void badEntropy(List<String> lineAndMessages) throws IOException {
-    double[] c = {0.25, 0.25, -0.25, 0.25, 0.25, 0.25, 0};
-    NpyFiles.write(folder.resolve("c.npy"), "<f4", new long[] {N}, c);
-    double[] far = IntStream.range(0, N).mapToDouble(i -> -5000 - i).toArray();
-    NpyFiles.write(folder.resolve("far.npy"), "<f8", new long[] {N}, far);
-    Arrays.fill(far, Double.NEGATIVE_INFINITY);
-    NpyFiles.write(folder.resolve("none.npy"), "<f4", new long[] {N}, far);
-    double[] tiny = new double[N * D];
-    Arrays.fill(tiny, 1e-200);
-    save("z.npy", "<f8", N, tiny);
-    assertUserError(
-        lineAndMessages.get(0),
-        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
-  }
-
-  @Test
-  void weightsOfAnotherSum() throws IOException {
-    double[] c = {0.25, 0.25, 0.25, 0.25, 0.25, 0, 0};
-    NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {N}, c);
-    assertUserError(
-        "entropy -o o.npy --weights c.npy" + Q,
-        "c.npy: the sum of weights is 1.25; it must be 1: divide them by it");
-    c[0] = Double.NaN;
-    NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {N}, c);
-    assertUserError("entropy -o o.npy --weights c.npy" + Q, "c.npy: element 0: weight is NaN");
-    assertUserError(
-        "entropy -o o.npy --log-weights c.npy" + Q, "c.npy: element 0: log-weight is NaN");
-  }
-
   /** Rounded to float16, weights and logarithms of them have another sum than 1. */
   @ParameterizedTest
   @CsvSource({"3, --weights", "1100, --weights", "3, --log-weights", "1100, --log-weights"})
@@ -650,21 +515,6 @@ class ReductionsTest extends CommandFixture {
     Weights read = Weights.read(file, false, batch);
     assertThat(Math.abs(Arrays.stream(read.given()).sum() - 1)).isGreaterThan(0x1p-10);
     assertThat(read.ofMixtures(0, n)).containsExactly(weights, within(1e-14));
-  }
-
-  /** Weights of float16 whose sum is 0, infinite or wrong by more than rounding are refused. */
-  @Test
-  void weightsOfFloat16OfAnotherSum() throws IOException {
-    String line = "entropy -o o.npy" + Q;
-    double[] c = new double[N];
-    NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, c);
-    assertUserError(line + "--weights c.npy", "c.npy: the sum of weights is 0.0; it must be 1");
-    Arrays.fill(c, 2000);
-    NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, c);
-    assertUserError(line + "--log-weights c.npy", "c.npy: the sum of weights is exp(2001.94");
-    Arrays.fill(c, 0.998 / N);
-    NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, c);
-    assertUserError(line + "--weights c.npy", "c.npy: the sum of weights is 0.99", "it must be 1");
   }
 
   // --- blocks of rows
