@@ -332,10 +332,14 @@ abstract class Components {
     return isFull() && rule == Rule.RUNNALLS;
   }
 
-  /** Sets bounds below the costs of merging a component with the first {@code n} of others, or NaN: the costs where there is no other. */
-  final void setBounds(int i, int[] others, int n, double[] to) {
+  /**
+   * Sets bounds below the costs of merging a component with the first {@code n} of others, or NaN: the costs where there is no other.
+   *
+   * @param most what a bound need not be close to where it is above
+   */
+  final void setBounds(int i, int[] others, int n, double most, double[] to) {
     if (hasBounds()) {
-      setBoundsByDefinition(i, others, n, to);
+      setBoundsByDefinition(i, others, n, most, to);
     } else {
       for (int k = 0; k < n; k++) {
         to[k] = cost(i, others[k]);
@@ -345,7 +349,7 @@ abstract class Components {
   }
 
   /** Sets bounds below Runnalls' costs, or NaN. */
-  void setBoundsByDefinition(int i, int[] others, int n, double[] to) {
+  void setBoundsByDefinition(int i, int[] others, int n, double most, double[] to) {
     throw new AssertionError("has none");
   }
 

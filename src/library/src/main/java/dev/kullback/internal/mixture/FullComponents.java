@@ -16,6 +16,9 @@ import java.util.function.LongConsumer;
  * that nothing cancels where M is small, and {@code G(M) = tr M − ln|I + M|} is {@code ‖F‖² + 2 Σ_k (F_kk − ln(1 + F_kk))}.
  */
 final class FullComponents extends Components {
+  private static final double LN_2 = Math.log(2);
+  private static final double CURVE = 1 - 0.5 / LN_2;
+
   /** Factors L of the covariances, packed, rounded from twice the precision of double. */
   private double[] factor = {};
 
@@ -256,7 +259,7 @@ final class FullComponents extends Components {
    * (P⁻¹)_hh}, and the heavier component's P_i, as {@code P ≥ P_i/2}, has {@code P⁻¹ ≤ 2P_i⁻¹}. Twice this is taken.
    */
   @Override
-  void setBoundsByDefinition(int i, int[] others, int n, double[] to) {
+  void setBoundsByDefinition(int i, int[] others, int n, double most, double[] to) {
     if (to.length > condition.length) {
       condition = new double[to.length];
     }
@@ -273,8 +276,14 @@ final class FullComponents extends Components {
       double w = weight[i] + weight[j];
       double a = weight[i] / w;
       double b = weight[j] / w;
+      double logsOfBoth = a * logDet[i] + b * logDet[j];
       double log;
       if (isSmall && to[k] >= 0x1p-1000 && to[k] <= 0x1p1000) {
+        log = belowLog(to[k]) - 0x1p-51 * dimension * (dimension + 5) * condition[k] - 0x1p-30;
+        if (0.5 * w * (log - logsOfBoth) > most) {
+          to[k] = 0.5 * w * (log - logsOfBoth);
+          continue;
+        }
         log = Math.log(to[k]);
       } else {
         condition[k] = setPivots(i, j, a, b);
@@ -282,8 +291,19 @@ final class FullComponents extends Components {
       }
       double logs = Math.abs(log) + Math.abs(logDet[i]) + Math.abs(logDet[j]) + dimension + 16;
       log -= 0x1p-51 * (dimension * (dimension + 5) * condition[k] + logs);
-      to[k] = 0.5 * w * (log - a * logDet[i] - b * logDet[j]);
+      to[k] = 0.5 * w * (log - logsOfBoth);
     }
+  }
+
+  /**
+   * Returns a number not above ln x, and by 0.014 at most below it, of a normal x, but for rounding: of {@code x = 2^e m}, {@code log₂ m} has
+   * the chord {@code m − 1}, and its distance from that is at least {@code (1 − ½/ln 2)(m − 1)(2 − m)}, as at m near 2.
+   */
+  private static double belowLog(double x) {
+    long bits = Double.doubleToRawLongBits(x);
+    double m = Double.longBitsToDouble((bits & 0xfffffffffffffL) | 0x3ff0000000000000L);
+    double chord = (bits - 0x3ff0000000000000L) * 0x1p-52;
+    return LN_2 * (chord + CURVE * ((m - 1) * (2 - m)));
   }
 
   /** Sets the pivots v of {@code F diag(v) Fᵀ = P}, and returns {@code Σ_h P_hh (P_i⁻¹)_hh} with the heavier component's P_i. */

@@ -447,28 +447,15 @@ final class Reduction {
     }
   }
 
-  /** Goes through a leaf, beginning with the component of the least bound, after which few are left to be looked at. */
+  /** Goes through a leaf; begins with the component that promises most where there is no limit yet. */
   private void offerAll(int i, int leaf) {
     int from = isFirst && !isWest ? tree.after(i, leaf) : 0;
-    int n = tree.bounds(i, leaf, from);
+    int n = tree.count(leaf);
     int first = NONE;
-    double lowest = most;
-    for (int p = from; p < n; p++) {
-      if (tree.bound(p) < lowest && isOffered(i, tree.component(leaf, p))) {
-        lowest = tree.bound(p);
-        first = p;
-      }
+    if (most == Double.POSITIVE_INFINITY) {
+      first = firstOffer(i, leaf, from, n);
     }
-    if (first != NONE) {
-      offered[0] = tree.component(leaf, first);
-      offer(i, 1);
-    }
-    int m = 0;
-    double limit = most;
-    for (int p = from; p < n; p++) { // without branches, which would often be mispredicted
-      offered[m] = p;
-      m += tree.bound(p) > limit ? 0 : 1;
-    }
+    int m = tree.list(i, leaf, from, most, offered);
     int count = 0;
     for (int k = 0; k < m; k++) {
       int p = offered[k];
@@ -478,6 +465,24 @@ final class Reduction {
     }
     offer(i, count);
     components.checkpoint.pass(Checkpoint.ofPlain((long) (n - from) * components.dimension()));
+  }
+
+  /** Offers the component of a leaf that promises most, and returns its place. */
+  private int firstOffer(int i, int leaf, int from, int n) {
+    tree.promise(i, leaf, from);
+    int first = NONE;
+    double lowest = Double.POSITIVE_INFINITY;
+    for (int p = from; p < n; p++) {
+      if (tree.promise(p) < lowest && isOffered(i, tree.component(leaf, p))) {
+        lowest = tree.promise(p);
+        first = p;
+      }
+    }
+    if (first != NONE) {
+      offered[0] = tree.component(leaf, first);
+      offer(i, 1);
+    }
+    return first;
   }
 
   /** Whether the pair of i and j is in row i, and does not wait. */
@@ -493,7 +498,7 @@ final class Reduction {
   /** Offers the first {@code n} components to a row, which keeps those of the least bounds, or takes the one of the least cost. */
   private void offer(int i, int n) {
     if (isKeeping || components.hasBounds()) {
-      components.setBounds(i, offered, n, bounds);
+      components.setBounds(i, offered, n, most, bounds);
     } else {
       Arrays.fill(bounds, 0, n, 0);
     }
