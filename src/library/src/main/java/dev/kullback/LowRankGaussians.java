@@ -21,8 +21,9 @@ import java.util.Objects;
  * </pre>
  *
  * <p>(M. A. Woodbury, "Inverting modified matrices", 1950), in {@code O(D·r²)} a pair and double, whatever the batch's precision. The other batch
- * may be of another rank or precision, or diagonal; beside one of full covariances, this one is written out as such. Other divergences, a
- * {@link KlIndex}, {@link Mixtures}, densities and a CUDA device do not take it: {@link #full()} makes a batch that they take.
+ * may be of another rank or precision, or diagonal; beside one of full covariances, this one is written out as such. {@link Mixtures}
+ * write it out but for their KL and entropies. Other divergences, a {@link KlIndex}, densities and a CUDA device do not take it: {@link #full()} makes a
+ * batch that they take.
  *
  * <p>An entry is within 1e-5 of its value for batches of {@code float}, down to 1e-25 of the sum of the sizes of the terms from which it is
  * computed, such as D and {@code Σ_h W_h²/v_h}. For those of {@code double} it is within 1e-12, times the condition number of {@code I + WᵀV⁻¹W} of p,

@@ -77,11 +77,11 @@ public final class MixtureReduction {
     double[] means = reduced.means(new double[n * d]);
     double[] scales = reduced.scales(new double[n * reduced.scaleLength()]);
     Gaussians components =
-        from.components() instanceof FullGaussians
-            ? FullGaussians.of(
+        from.components() instanceof DiagonalGaussians
+            ? Gaussians.owning(ScaleKind.VARIANCE, means, scales, d)
+            : FullGaussians.of(
                 new FullBatch(
-                    means, scales, reduced.low(new double[scales.length]), d, true, false))
-            : Gaussians.owning(ScaleKind.VARIANCE, means, scales, d);
+                    means, scales, reduced.low(new double[scales.length]), d, true, false));
     assignments = reduced.assignments();
     costs = reduced.costs();
     raised = reduced.raised();
@@ -302,7 +302,7 @@ public final class MixtureReduction {
       try {
         int n = worker.size();
         long d = mixtures.components().dimension();
-        boolean isFull = mixtures.components() instanceof FullGaussians;
+        boolean isFull = !(mixtures.components() instanceof DiagonalGaussians);
         checkRoom("weights", weights.length, n);
         checkRoom("means", means.length, n * d);
         checkRoom("covariances", covariances.length, isFull ? n * d * d : n * d);
@@ -335,7 +335,8 @@ public final class MixtureReduction {
 
     /** Reduces mixtures; returns the worker that has them, which is to be given back. */
     private ReductionWorker begin(Mixtures mixtures, boolean hasFactors) {
-      Batch batch = KlEngine.batch(Objects.requireNonNull(mixtures, "mixtures").components());
+      Gaussians components = Objects.requireNonNull(mixtures, "mixtures").components();
+      Batch batch = LowRankBatch.writtenOut(KlEngine.batch(components));
       checkRange(batch);
       ReductionWorker worker = crew.take();
       boolean isDone = false;
@@ -356,7 +357,7 @@ public final class MixtureReduction {
     for (int i = 0; i < batch.size(); i++) {
       switch (batch) {
         case DiagonalBatch d -> checkRange(d, i);
-        case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
+        case LowRankBatch _ -> throw new AssertionError("written out");
         case FullBatch f -> {
           if (f.isBeyond(i)) {
             throw new IllegalArgumentException(

@@ -3,6 +3,7 @@ package dev.kullback;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.engine.Arguments;
+import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.mixture.Barycenter;
 import dev.kullback.internal.mixture.MixtureBatch;
 import dev.kullback.internal.mixture.MixtureDivergences;
@@ -11,8 +12,9 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A batch of N mixtures {@code f_m = Σ_a π_a f_a} of Gaussians, diagonal or full. The components of all are one batch, of which mixture m
- * has those from {@code offset(m)} to {@code offset(m + 1) − 1}.
+ * A batch of N mixtures {@code f_m = Σ_a π_a f_a} of Gaussians, diagonal, full or of low rank. The components of all are one batch, of which mixture m
+ * has those from {@code offset(m)} to {@code offset(m + 1) − 1}. Low-rank components stay such where KL of them or their entropies are all that is needed; all
+ * else writes them out, as {@link LowRankGaussians#full()} does.
  *
  * <p>The weights of each mixture have the sum 1, or those of an intensity, as a tracker has it, any positive sum
  * ({@link #unnormalized(Gaussians, double[], int[]) unnormalized}). Weights of less than float's precision, such as float16's, miss the sum
@@ -164,9 +166,6 @@ public final class Mixtures {
 
   private static Batch checked(Gaussians components) {
     Batch batch = KlEngine.batch(components, "components");
-    if (batch instanceof LowRankBatch) {
-      throw LowRankBatch.refused("components", "a mixture");
-    }
     if (batch.isDeterministic()) {
       throw new IllegalArgumentException(
           "components are deterministic (std 0), so they have no density");
@@ -357,7 +356,7 @@ public final class Mixtures {
    * intensity} are divided by their sum. Everything is computed in double, on the calling thread.
    *
    * @param divergence {@link Divergence#KL}, {@link Divergence#REVERSE_KL} or {@link Divergence#SQUARED_WASSERSTEIN_2}
-   * @return N Gaussians of double, of the components' kind
+   * @return N Gaussians of double, of the components' kind, or full ones of low-rank components
    * @throws IllegalArgumentException if the divergence is another one; if covariances are so near to singular that double does not have
    *     the barycenter; of KL, as {@link MixtureReduction#runnalls(Mixtures, int)} does
    * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
@@ -372,7 +371,7 @@ public final class Mixtures {
               .formatted(divergence));
     }
     int d = components.dimension();
-    Batch batch = KlEngine.batch(components);
+    Batch batch = LowRankBatch.writtenOut(KlEngine.batch(components));
     if (isKl) {
       MixtureReduction.checkRange(batch);
     }
@@ -390,9 +389,9 @@ public final class Mixtures {
       System.arraycopy(nearest.mean, 0, means, m * d, d);
       System.arraycopy(nearest.scale, 0, scales, m * nearest.scale.length, nearest.scale.length);
     }
-    return components instanceof FullGaussians
-        ? FullGaussians.ofCovariance(means, scales, d)
-        : DiagonalGaussians.ofVariance(means, scales, d);
+    return components instanceof DiagonalGaussians
+        ? DiagonalGaussians.ofVariance(means, scales, d)
+        : FullGaussians.ofCovariance(means, scales, d);
   }
 
   /**
@@ -422,8 +421,8 @@ public final class Mixtures {
    */
   public double[] transport(Mixtures p, KlEngine engine) {
     MixtureBatch others = Objects.requireNonNull(p, "p").batch("p");
-    return new MixtureDivergences(batch("q"), others)
-        .transport(Objects.requireNonNull(engine, "engine").engine);
+    Engine by = Objects.requireNonNull(engine, "engine").engine;
+    return new MixtureDivergences(batch("q").takenBy(by), others.takenBy(by)).transport(by);
   }
 
   @Override

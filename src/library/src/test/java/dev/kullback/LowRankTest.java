@@ -489,9 +489,6 @@ class LowRankTest {
         assertThat(engine.pairwise(g.full(), g.full())).hasSize(9);
       }
     }
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Mixtures.of(g, new double[] {1, 1, 1}))
-        .withMessageContaining("a mixture does not take");
     try (KlIndex index = KlIndex.builder(4).build();
         KlEngine engine = KlEngine.builder().build()) {
       assertThatIllegalArgumentException()
@@ -501,7 +498,131 @@ class LowRankTest {
       assertThatIllegalArgumentException()
           .isThrownBy(() -> engine.logDensity(points, g))
           .withMessageContaining("a density does not take");
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.logLikelihood(points, Mixtures.of(g)))
+          .withMessageContaining("p has low-rank covariances, which a density does not take");
     }
+  }
+
+  /** Mixtures of low-rank components are those of the components written out, which reductions and barycenters have. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void mixturesAreThoseOfFullCovariances(Backend backend) {
+    int d = 6;
+    LowRankGaussians g = usual(6, d, 2, 1);
+    DiagonalGaussians diagonal = DiagonalGaussians.ofVariance(new double[d], ones(d), d);
+    double[] weights = {0.25, 0.75, 0.4, 0.3, 0.2, 0.1};
+    Mixtures q = Mixtures.of(g, weights, new int[] {0, 2, 6});
+    Mixtures full = Mixtures.of(g.full(), weights, new int[] {0, 2, 6});
+    assertThat(q.components()).isSameAs(g);
+    assertClose(q.componentEntropies(), full.componentEntropies());
+    assertClose(q.entropyLowerBound(0.5), full.entropyLowerBound(0.5));
+    for (Divergence divergence :
+        new Divergence[] {Divergence.KL, Divergence.REVERSE_KL, Divergence.SQUARED_WASSERSTEIN_2}) {
+      Gaussians nearest = q.barycenters(divergence);
+      assertThat(nearest).isInstanceOf(FullGaussians.class);
+      assertThat(covariances(nearest)).isEqualTo(covariances(full.barycenters(divergence)));
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
+        assertClose(q.transport(q, engine), full.transport(full, engine));
+      }
+    }
+    try (KlEngine engine = Engines.on(backend)) {
+      assertClose(q.entropyUpperBound(engine), full.entropyUpperBound(engine));
+      for (Mixtures[] pair :
+          new Mixtures[][] {
+            {q, q, full, full},
+            {q, Mixtures.of(diagonal), full, Mixtures.of(diagonal)},
+            {Mixtures.of(diagonal), q, Mixtures.of(diagonal), full},
+            {q, full, full, full}
+          }) {
+        MixtureKl kl = MixtureKl.of(pair[0], pair[1]);
+        MixtureKl expected = MixtureKl.of(pair[2], pair[3]);
+        assertClose(kl.lowerBound(engine), expected.lowerBound(engine));
+        assertClose(kl.variational(engine), expected.variational(engine));
+        assertClose(kl.productOfGaussians(), expected.productOfGaussians());
+        assertClose(kl.matchedPairs(engine), expected.matchedPairs(engine));
+        assertClose(kl.upperBound(engine), expected.upperBound(engine));
+        MonteCarloEstimates samples = kl.monteCarlo(20, 1);
+        MonteCarloEstimates other = expected.monteCarlo(20, 1);
+        for (int k = 0; k < pair[0].size() * pair[1].size(); k++) {
+          assertThat(samples.estimate(k)).isEqualTo(other.estimate(k));
+          assertThat(samples.standardError(k)).isEqualTo(other.standardError(k));
+        }
+      }
+    }
+  }
+
+  private static double[] ones(int length) {
+    double[] ones = new double[length];
+    Arrays.fill(ones, 1);
+    return ones;
+  }
+
+  private static void assertClose(double[] actual, double[] expected) {
+    assertThat(actual).hasSameSizeAs(expected);
+    for (int k = 0; k < actual.length; k++) {
+      assertThat(actual[k])
+          .isCloseTo(expected[k], within(1e-9 * Math.max(1, Math.abs(expected[k]))));
+    }
+  }
+
+  @Test
+  void reducedMixturesHaveFullCovariances() {
+    int d = 6;
+    LowRankGaussians g = usual(9, d, 2, 1);
+    double[] weights = new double[9];
+    Arrays.fill(weights, 1);
+    MixtureReduction reduced =
+        MixtureReduction.runnalls(Mixtures.unnormalized(g, weights, new int[] {0, 4, 9}), 2);
+    MixtureReduction expected =
+        MixtureReduction.runnalls(Mixtures.unnormalized(g.full(), weights, new int[] {0, 4, 9}), 2);
+    assertThat(reduced.costs()).isEqualTo(expected.costs());
+    assertThat(reduced.assignments()).isEqualTo(expected.assignments());
+    Gaussians components = reduced.mixtures().components();
+    assertThat(components).isInstanceOf(FullGaussians.class);
+    assertThat(covariances(components)).isEqualTo(covariances(expected.mixtures().components()));
+    double[] places = new double[4 * d * d];
+    int left =
+        MixtureReduction.reducer(2)
+            .reduce(
+                Mixtures.unnormalized(g, weights, new int[] {0, 4, 9}),
+                new double[4],
+                new double[4 * d],
+                places,
+                new int[3]);
+    assertThat(left).isEqualTo(4);
+    assertThat(places).isEqualTo(covariances(components));
+  }
+
+  /** {@code N((±1, 0), diag(2, 1))} merge into {@code N(0, diag(3, 1))}, at ½ ln 3/2. */
+  @Test
+  void mergesTwoKnownGaussians() {
+    LowRankGaussians g =
+        LowRankGaussians.of(
+            ScaleKind.VARIANCE, new double[] {-1, 0, 1, 0}, new double[] {1, 0, 1, 0}, ones(4), 2);
+    MixtureReduction reduced = MixtureReduction.runnalls(Mixtures.of(g), 1);
+    Gaussians one = reduced.mixtures().components();
+    assertThat(one.mean(0)).containsExactly(new double[] {0, 0}, within(1e-15));
+    assertThat(one.covariance(0)).containsExactly(new double[] {3, 0, 0, 1}, within(1e-15));
+    assertThat(reduced.totalCost()).isCloseTo(0.5 * Math.log(1.5), within(1e-15));
+  }
+
+  /** Too large for full covariances, components have the bounds that need none. */
+  @Test
+  void componentsOfManyDimensions() {
+    int d = 12_000;
+    LowRankGaussians g =
+        LowRankGaussians.of(ScaleKind.VARIANCE, new double[d], ones(d), ones(d), d);
+    Mixtures one = Mixtures.of(g);
+    double entropy = 0.5 * d * (1 + Math.log(2 * Math.PI)) + 0.5 * Math.log1p(d);
+    assertThat(one.componentEntropies()[0]).isCloseTo(entropy, within(1e-12 * entropy));
+    try (KlEngine engine = KlEngine.builder().build()) {
+      assertThat(one.entropyUpperBound(engine)[0]).isCloseTo(entropy, within(1e-12 * entropy));
+      assertThat(MixtureKl.of(one, one).upperBound(engine)).containsExactly(0);
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> MixtureReduction.runnalls(one, 1))
+        .withMessageContaining("written out as full covariances here: 1 of dimension 12000");
   }
 
   /** v_q/v_p counts where a kernel in double has v_p = ∞ or v_q without its digits. */

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.KlEngine;
 import dev.kullback.LowRankGaussians;
+import dev.kullback.MixtureReduction;
+import dev.kullback.Mixtures;
 import dev.kullback.ScaleKind;
 import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.NpyFiles;
@@ -85,5 +87,19 @@ class LowRankTest extends CommandFixture {
   void besideADiagonalBatch() throws IOException {
     succeed("pairwise" + Q + " --p-mean m.npy --p-var v.npy -o o.npy");
     assertThat(values(read("o.npy", N, N))).doesNotContain(0);
+  }
+
+  /** Reduced mixtures have full covariances. */
+  @Test
+  void mixtures() throws IOException {
+    Mixtures mixture = Mixtures.of(gaussians());
+    MixtureReduction reduced = MixtureReduction.runnalls(mixture, 2);
+    succeed("reduce --to 2" + Q + " -o o.npy --out-scale s.npy --out-weights u.npy");
+    assertThat(values(read("o.npy", 2, D))).startsWith(reduced.mixtures().components().mean(0));
+    assertThat(values(read("s.npy", 2, D, D)))
+        .startsWith(reduced.mixtures().components().covariance(0));
+    succeed("entropy" + Q + " -o h.npy");
+    assertThat(values(read("h.npy", 2))).startsWith(mixture.entropyLowerBound(0.5)[0]);
+    succeed("mixture-kl" + Q + " -o k.npy");
   }
 }

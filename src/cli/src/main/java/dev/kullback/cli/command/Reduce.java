@@ -243,19 +243,15 @@ final class Reduce implements Callable<Integer> {
     int k = weights.length;
     int d = q.dimension();
     ValueLayout element = ValueLayout.JAVA_DOUBLE; // rounded to float, a covariance may be none
-    ScaleKind kind = q.kind();
     Gaussians components = reduced.mixtures().components();
+    boolean isFull = components instanceof FullGaussians;
     put(out.get(0), Npy.header(element, k, d), rows(k, components::mean));
     put(
         out.get(1),
-        kind.isFull() ? Npy.header(element, k, d, d) : Npy.header(element, k, d),
-        rows(
-                k,
-                i ->
-                    components instanceof FullGaussians full
-                        ? full.covariance(i)
-                        : components.scale(i))
-            .map(fromVariance(kind)));
+        isFull ? Npy.header(element, k, d, d) : Npy.header(element, k, d),
+        isFull
+            ? rows(k, components::covariance)
+            : rows(k, components::scale).map(fromVariance(q.kind())));
     put(out.get(2), Npy.header(element, k), Arrays.stream(weights));
     if (out.size() > 3) {
       out.get(3).write(Npy.header(ValueLayout.JAVA_INT, q.size()));

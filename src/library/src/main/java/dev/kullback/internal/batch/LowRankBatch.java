@@ -122,6 +122,11 @@ public final class LowRankBatch extends Batch {
     };
   }
 
+  /** Returns a batch itself, or one of low-rank covariances written out as full ones. */
+  public static Batch writtenOut(Batch batch) {
+    return batch instanceof LowRankBatch g ? g.full() : batch;
+  }
+
   static LowRankBatch ofDiagonal(DiagonalBatch diagonal) {
     return new LowRankBatch(diagonal, new double[0], 0, diagonal.isDouble());
   }
@@ -308,13 +313,17 @@ public final class LowRankBatch extends Batch {
 
   @Override
   public FullBatch full() {
+    if (!isExpandable()) {
+      throw new IllegalArgumentException(
+          "low-rank covariances are written out as full covariances here: %d of dimension %d are too many"
+              .formatted(size(), dimension()));
+    }
     return FULL.of(this);
   }
 
   /** Factors Σ in twice the precision of double, as covariances are. */
   private FullBatch expanded() {
     int d = dimension();
-    FullBatch.checkRows(size(), d);
     int length = Cholesky.packedLength(d);
     double[] high = new double[size() * length];
     double[] low = new double[high.length];

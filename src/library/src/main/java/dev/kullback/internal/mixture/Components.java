@@ -121,7 +121,7 @@ abstract class Components {
     return switch (batch) {
       case DiagonalBatch d -> new DiagonalComponents(d.dimension());
       case FullBatch f -> new FullComponents(f.dimension());
-      case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
+      case LowRankBatch _ -> throw new AssertionError("written out");
     };
   }
 

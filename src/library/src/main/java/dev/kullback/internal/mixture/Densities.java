@@ -59,7 +59,7 @@ abstract class Densities {
     return switch (batch) {
       case DiagonalBatch d -> new Diagonal(d, sampled, weights, offsets);
       case FullBatch f -> new Full(f, sampled, weights, offsets);
-      case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
+      case LowRankBatch g -> new Full(g.full(), sampled, weights, offsets);
     };
   }
 
@@ -67,7 +67,7 @@ abstract class Densities {
     return switch (batch) {
       case DiagonalBatch d -> d.mean64();
       case FullBatch f -> f.mean();
-      case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
+      case LowRankBatch g -> g.diagonal().mean64();
     };
   }
 

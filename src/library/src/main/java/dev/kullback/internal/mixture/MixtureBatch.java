@@ -41,7 +41,7 @@ public final class MixtureBatch {
     return switch (components) {
       case DiagonalBatch d -> d.select(indices, Platform.rangeCheck());
       case FullBatch f -> f.select(indices);
-      case LowRankBatch _ -> throw new AssertionError("refused by Mixtures");
+      case LowRankBatch g -> g.select(indices, Platform.rangeCheck());
     };
   }
 
@@ -51,7 +51,12 @@ public final class MixtureBatch {
    * @throws IllegalArgumentException if a diagonal one has a variance outside [2⁻⁵⁰⁰, 2⁵⁰⁰]
    */
   public static double[] componentEntropies(Batch batch) {
-    int beyond = batch instanceof DiagonalBatch d ? d.beyond64().nextSetBit(0) : -1;
+    int beyond =
+        switch (batch) {
+          case DiagonalBatch d -> d.beyond64().nextSetBit(0);
+          case FullBatch _ -> -1;
+          case LowRankBatch g -> g.diagonal().beyond64().nextSetBit(0);
+        };
     if (beyond >= 0) {
       throw new IllegalArgumentException(
           "components[%d] has a variance outside [2^-500, 2^500]".formatted(beyond));
@@ -92,10 +97,18 @@ public final class MixtureBatch {
     }
   }
 
+  /** Returns these mixtures, with components written out if an engine's divergence does not take low-rank ones. */
+  public MixtureBatch takenBy(Engine engine) {
+    return engine.formula().hasLowRank()
+        ? this
+        : new MixtureBatch(LowRankBatch.writtenOut(components), weights, offsets);
+  }
+
   private double[] bounds(Engine engine) {
     double[] out = conditionalEntropy(componentEntropies());
+    Batch all = takenBy(engine).components;
     for (int m = 0; m < out.length; m++) {
-      Batch part = part(components, offsets, m);
+      Batch part = part(all, offsets, m);
       double[] logs = Arrays.stream(weights, offsets[m], offsets[m + 1]).map(Math::log).toArray();
       double[] sums = new double[logs.length];
       engine.begin().statistic(RowStatistic.Kind.LOG_SUM_EXP, part, part, logs, sums);

@@ -121,7 +121,7 @@ final class Case implements AutoCloseable {
   Case(Formula formula, Kind kind, int[] shape, int turn, int round, int threads) {
     this.formula = formula;
     pair = new Pair(formula, new Worker());
-    hasMixtures = formula == Kl.FORWARD && threads == 0 && kind != Kind.LOW_RANK;
+    hasMixtures = formula == Kl.FORWARD && threads == 0;
     this.kind = kind;
     Scale inTurn = SCALES.get(turn % SCALES.size());
     boolean isQueryOfFloats = threads > 0 && !isDoubleQ();
@@ -205,6 +205,11 @@ final class Case implements AutoCloseable {
 
   boolean hasMixtures() {
     return hasMixtures;
+  }
+
+  /** Whether points have densities in its batches. */
+  boolean hasPoints() {
+    return hasMixtures && kind != Kind.LOW_RANK;
   }
 
   /** Returns points of its Gaussians. */

@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.Factors;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.mixture.MixtureBatch;
@@ -293,7 +294,7 @@ final class MixtureCase {
     ReductionWorker reduced = new ReductionWorker();
     reduced.reduce(
         new Crew<>("verify", 1, null, ReductionWorker::new, ReductionWorker::clear),
-        first(q),
+        LowRankBatch.writtenOut(first(q)),
         this.q.weights,
         this.q.offsets,
         new ReductionOptions(REDUCED),

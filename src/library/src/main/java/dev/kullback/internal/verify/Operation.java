@@ -251,7 +251,7 @@ record Operation(
   private static Operation points(String name, Call call, Function<PointCase, Expected> expected) {
     return new Operation(
         name,
-        Case::hasMixtures,
+        Case::hasPoints,
         Rows.OF_Q,
         (engine, q, p, c, r) -> call.run(engine, c.points().of(q), p, c, r),
         c -> expected.apply(c.points()));
