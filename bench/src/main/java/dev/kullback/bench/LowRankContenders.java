@@ -6,12 +6,15 @@ import ai.djl.ndarray.types.DataType;
 import dev.kullback.KlEngine;
 import dev.kullback.LowRankGaussians;
 import dev.kullback.ScaleKind;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.function.Function;
 import java.util.function.IntToDoubleFunction;
+import java.util.stream.DoubleStream;
 import java.util.stream.Stream;
 import org.ejml.data.DMatrixRMaj;
 import org.ejml.dense.row.CommonOps_DDRM;
@@ -23,6 +26,9 @@ final class LowRankContenders {
 
   /** Error that passes, relative to KL + D: the reference cancels. */
   private static final double TOLERANCE = 1e-10;
+
+  /** The same of floats, which round the parameters, too. */
+  private static final double FLOAT_TOLERANCE = 1e-5;
 
   /** The same of libtorch, whose floats have rounded parameters, too. */
   private static final double TORCH_TOLERANCE = 1e-4;
@@ -37,13 +43,9 @@ final class LowRankContenders {
 
   static Map<String, Function<Shape, Contender>> all() {
     Map<String, Function<Shape, Contender>> all = new LinkedHashMap<>();
-    all.put(
-        "kl-low-rank-prepared",
-        shape ->
-            kl(
-                "kl-low-rank-prepared",
-                Data.ordinary(shape, Batch.Q_SEED),
-                Data.ordinary(shape, Batch.P_SEED)));
+    all.put("kl-low-rank-prepared", shape -> kl("kl-low-rank-prepared", shape, true));
+    all.put("kl-low-rank-float-prepared", shape -> kl("kl-low-rank-float-prepared", shape, false));
+    all.put("openblas-low-rank-dgemm", LowRankContenders::product);
     all.put("torch-low-rank", shape -> torch("torch-low-rank", shape, DataType.FLOAT32));
     all.put(
         "torch-low-rank-double", shape -> torch("torch-low-rank-double", shape, DataType.FLOAT64));
@@ -53,7 +55,7 @@ final class LowRankContenders {
           name,
           shape -> {
             Data batch = Data.nearDuplicates(shape, Double.parseDouble(epsilon), Batch.Q_SEED);
-            return kl(name, batch, batch);
+            return kl(name, batch, batch, true);
           });
     }
     return all;
@@ -114,8 +116,20 @@ final class LowRankContenders {
       return Torch.tensor(manager, rows, type, shape);
     }
 
-    LowRankGaussians gaussians() {
-      return LowRankGaussians.of(ScaleKind.VARIANCE, mean, factor, variance, shape.dimension());
+    LowRankGaussians gaussians(boolean isDouble) {
+      int d = shape.dimension();
+      return isDouble
+          ? LowRankGaussians.of(ScaleKind.VARIANCE, mean, factor, variance, d)
+          : LowRankGaussians.of(
+              ScaleKind.VARIANCE, floats(mean), floats(factor), floats(variance), d);
+    }
+
+    private static float[] floats(double[] values) {
+      float[] floats = new float[values.length];
+      for (int k = 0; k < values.length; k++) {
+        floats[k] = (float) values[k];
+      }
+      return floats;
     }
 
     /** Returns W_i over the roots of another batch's v_j. */
@@ -129,11 +143,16 @@ final class LowRankContenders {
     }
   }
 
-  private static Contender kl(String name, Data q, Data p) {
+  private static Contender kl(String name, Shape shape, boolean isDouble) {
+    return kl(
+        name, Data.ordinary(shape, Batch.Q_SEED), Data.ordinary(shape, Batch.P_SEED), isDouble);
+  }
+
+  private static Contender kl(String name, Data q, Data p, boolean isDouble) {
     Shape shape = q.shape;
     KlEngine engine = KlEngine.builder().build();
-    LowRankGaussians preparedQ = q.gaussians();
-    LowRankGaussians preparedP = p == q ? preparedQ : p.gaussians();
+    LowRankGaussians preparedQ = q.gaussians(isDouble);
+    LowRankGaussians preparedP = p == q ? preparedQ : p.gaussians(isDouble);
     double[] out = new double[Math.multiplyExact(shape.size(), shape.size())];
     return new Contender() {
       @Override
@@ -143,7 +162,7 @@ final class LowRankContenders {
 
       @Override
       public void check() {
-        LowRankContenders.check(name, q, p, at -> out[at], TOLERANCE);
+        LowRankContenders.check(name, q, p, at -> out[at], isDouble ? TOLERANCE : FLOAT_TOLERANCE);
       }
 
       @Override
@@ -156,6 +175,50 @@ final class LowRankContenders {
         engine.close();
       }
     };
+  }
+
+  /** The product of the same operands, [B·r, D] · [D, B·(r+1)]; its time does not depend on the values. */
+  private static Contender product(Shape shape) {
+    OpenBlas blas = OpenBlas.load();
+    int d = shape.dimension();
+    int m = shape.size() * RANK;
+    int n = shape.size() * (RANK + 1);
+    MemorySegment a = gaussian((long) m * d);
+    MemorySegment b = gaussian((long) n * d);
+    MemorySegment out = MemorySegment.ofArray(new double[Math.multiplyExact(m, n)]);
+    return new Contender() {
+      @Override
+      public Object call() {
+        blas.multiplyTransposedDouble(a, b, out, m, n, d);
+        return out;
+      }
+
+      @Override
+      public void check() {
+        double expected = 0;
+        for (int h = 0; h < d; h++) {
+          expected += value(a, h) * value(b, h);
+        }
+        if (!(Math.abs(value(out, 0) - expected) <= TOLERANCE * d)) {
+          throw Agreement.differs("openblas-low-rank-dgemm", 0, 0, value(out, 0), expected);
+        }
+      }
+
+      @Override
+      public double terms(Shape shape) {
+        return LowRankContenders.terms(shape);
+      }
+    };
+  }
+
+  private static double value(MemorySegment values, int at) {
+    return values.getAtIndex(ValueLayout.JAVA_DOUBLE, at);
+  }
+
+  private static MemorySegment gaussian(long length) {
+    SplittableRandom random = new SplittableRandom(Batch.Q_SEED);
+    return MemorySegment.ofArray(
+        DoubleStream.generate(random::nextGaussian).limit(length).toArray());
   }
 
   /** The multiply-adds of [B·r, D] · [D, B·(r+1)]. */

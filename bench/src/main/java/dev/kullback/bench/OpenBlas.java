@@ -130,10 +130,14 @@ final class OpenBlas {
 
   /** Multiplies in double, like {@link #multiplyTransposed}. */
   void multiplyTransposedDouble(MemorySegment a, MemorySegment b, MemorySegment c, Shape shape) {
-    int n = shape.size();
-    int d = shape.dimension();
+    multiplyTransposedDouble(a, b, c, shape.size(), shape.size(), shape.dimension());
+  }
+
+  /** c [m, n] = a [m, d] · b [n, d]ᵀ, row-major, in double. */
+  void multiplyTransposedDouble(
+      MemorySegment a, MemorySegment b, MemorySegment c, int m, int n, int d) {
     try {
-      dgemm.invokeExact(ROW_MAJOR, NO_TRANS, TRANS, n, n, d, 1.0, a, d, b, d, 0.0, c, n);
+      dgemm.invokeExact(ROW_MAJOR, NO_TRANS, TRANS, m, n, d, 1.0, a, d, b, d, 0.0, c, n);
     } catch (Throwable e) {
       throw new AssertionError("a downcall does not throw", e);
     }

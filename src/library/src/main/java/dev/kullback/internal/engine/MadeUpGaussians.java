@@ -146,17 +146,17 @@ public final class MadeUpGaussians {
         of(mean, true), of(first, true), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
   }
 
-  /** Makes a new batch of doubles of which the first columns of the factors are added to the diagonal. */
-  public Batch lowRank(int most) {
+  /** Makes a new batch of which the first columns of the factors are added to the diagonal. */
+  public Batch lowRank(int most, boolean isDouble) {
     int r = Math.min(most, d);
     double[] factor = new double[mean.length * r];
     for (int k = 0; k < factor.length; k++) {
       factor[k] = scaleTril[k / r * d + k % r];
     }
     return LowRankBatch.of(
-        of(mean, true),
-        of(factor, true),
-        of(std, true),
+        of(mean, isDouble),
+        of(factor, isDouble),
+        of(std, isDouble),
         d,
         Scale.STD,
         ScalePolicy.STRICT,

@@ -279,14 +279,16 @@ final class WarmUpTrial {
     Engine vectors = engine(Kl.FORWARD, group -> group == KernelGroup.LOW_RANK);
     for (int d : fullDimensions()) {
       MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
-      Batch q = normal.around(ROWS, random, FAR).lowRank(LOW_RANK);
-      Batch p = normal.around(COLUMNS, random, FAR).lowRank(LOW_RANK);
-      if (!tryOut(
-          () -> matrices(cold, q, p),
-          () -> matrices(vectors, q, p),
-          () -> {},
-          d == FEW_FULL_DIMENSIONS ? PAST_INTERPRETER : NO_SLOWER)) {
-        return false;
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Batch q = normal.around(ROWS, random, FAR).lowRank(LOW_RANK, isDouble);
+        Batch p = normal.around(COLUMNS, random, FAR).lowRank(LOW_RANK, isDouble);
+        if (!tryOut(
+            () -> matrices(cold, q, p),
+            () -> matrices(vectors, q, p),
+            () -> {},
+            d == FEW_FULL_DIMENSIONS ? PAST_INTERPRETER : NO_SLOWER)) {
+          return false;
+        }
       }
     }
     return true;

@@ -139,7 +139,7 @@ final class Case implements AutoCloseable {
     isSelf =
         n == m && round % 2 == 1 && kind != Kind.MIXED && kind.isFull(true) == kind.isFull(false);
     SplittableRandom random = new SplittableRandom(100L * round + d);
-    MadeUpGaussians normal = MadeUpGaussians.normal(d, full || kind == Kind.LOW_RANK);
+    MadeUpGaussians normal = MadeUpGaussians.normal(d, full || kind.isLowRank());
     MadeUpGaussians center = kind.isNear() ? normal.around(1, random, 1) : normal;
     // Hellinger's distances of unlike Gaussians round to 1, which has no order that double could
     // tell
@@ -155,7 +155,7 @@ final class Case implements AutoCloseable {
     makeP = isSelf ? makeQ : () -> batch(b, kind.isFull(false), scaleP, kind.isDouble);
     q = makeQ.get();
     p = isSelf ? q : makeP.get();
-    boolean isConditioned = full || kind == Kind.LOW_RANK;
+    boolean isConditioned = full || kind.isLowRank();
     contract = !kind.isDouble ? FLOAT_CONTRACT : isConditioned ? FULL_CONTRACT : DOUBLE_CONTRACT;
     plainQ =
         kind == Kind.COVARIANCE ? a.full(MatrixForm.SCALE_TRIL, true, Platform::factorization) : q;
@@ -209,7 +209,7 @@ final class Case implements AutoCloseable {
 
   /** Whether points have densities in its batches. */
   boolean hasPoints() {
-    return hasMixtures && kind != Kind.LOW_RANK;
+    return hasMixtures && !kind.isLowRank();
   }
 
   /** Returns points of its Gaussians. */
@@ -272,8 +272,8 @@ final class Case implements AutoCloseable {
   }
 
   private Batch batch(MadeUpGaussians g, boolean full, Scale scale, boolean isDouble) {
-    if (kind == Kind.LOW_RANK) {
-      return g.lowRank(RANK);
+    if (kind.isLowRank()) {
+      return g.lowRank(RANK, isDouble);
     }
     MatrixForm matrix = kind == Kind.COVARIANCE ? MatrixForm.COVARIANCE : MatrixForm.SCALE_TRIL;
     if (kind == Kind.SHARED_FULL) {

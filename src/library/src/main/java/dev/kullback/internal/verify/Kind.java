@@ -14,6 +14,7 @@ enum Kind {
   DIAGONAL_FULL("float diagonal and full", false),
   FULL_DIAGONAL("float full and diagonal", false),
   SHARED_FULL("full double that share a matrix", true),
+  LOW_RANK_FLOAT("float low rank", false),
   LOW_RANK("double low rank", true);
 
   final String title;
@@ -26,6 +27,10 @@ enum Kind {
 
   boolean isNear() {
     return this == NEAR_FLOAT || this == NEAR_DOUBLE || this == NEAR_FULL;
+  }
+
+  boolean isLowRank() {
+    return this == LOW_RANK_FLOAT || this == LOW_RANK;
   }
 
   boolean isFull(boolean asQ) {

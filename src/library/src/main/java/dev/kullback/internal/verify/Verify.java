@@ -199,7 +199,7 @@ public final class Verify {
   private List<Supplier<Case>> cases(
       Kind kind, int[][] shapes, int[][] ofIndex, int turn, int round) {
     List<Supplier<Case>> cases = new ArrayList<>();
-    boolean isLowRank = kind == Kind.LOW_RANK;
+    boolean isLowRank = kind.isLowRank();
     boolean isTaken = engine.formula().hasLowRank() && engine.backend() != Platform.Choice.CUDA;
     if (isLowRank && !isTaken) {
       return cases;

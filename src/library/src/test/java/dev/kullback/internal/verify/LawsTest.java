@@ -75,7 +75,7 @@ class LawsTest {
         Kind kind = Kind.values()[k % Kind.values().length];
         boolean isOfDevice = backend == Backend.CUDA;
         if ((isOfDevice && !formula.hasDevice())
-            || (kind == Kind.LOW_RANK && (isOfDevice || !formula.hasLowRank()))) {
+            || (kind.isLowRank() && (isOfDevice || !formula.hasLowRank()))) {
           continue;
         }
         for (int shape = 0; shape < SHAPES.length; shape++) {

@@ -329,9 +329,9 @@ public final class FullGradientProducts {
 
   private void multiply(double[] rows, int height, double[] g, int t, int n, double[] to, int at) {
     if (vectors) {
-      ProductKernels.multiply(rows, 0, CHUNK, height, g, t * CHUNK, n, NR, to, at, count == 0);
+      ProductMicroKernels.multiply(rows, 0, CHUNK, height, g, t * CHUNK, n, NR, to, at, count == 0);
     } else {
-      ScalarProductKernels.multiply(
+      ScalarProductMicroKernels.multiply(
           rows, 0, CHUNK, height, g, t * CHUNK, n, NR, to, at, count == 0);
     }
   }

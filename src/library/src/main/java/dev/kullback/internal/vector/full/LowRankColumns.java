@@ -33,7 +33,12 @@ import java.util.Arrays;
  *
  * half of which is {@code weight·R + noiseP}, but for r_q.
  *
+ * <p>Products in float, of batches of float, add to Z what its square root errs by, {@code ‖|B||[W_q, m_q]|‖ ≤ √(r R)} times their roundings: half of it is
+ * {@code t (√Z + t/2)} with {@code t = spread·√R}. Numbers up to {@link #MOST_SINGLE} neither overflow nor lose by underflow more than double rounds.
+ *
  * @param factor B, {@code [b][k][h][NR]} for column panel b
+ * @param single B in float, by panels of {@link #SINGLE_NR}, and empty where no product in float is expected to be within the contract
+ * @param spread roundings of products in float, times √r; ∞ for a Gaussian beyond their range
  * @param sums {@code [b][3D][NR]}: {@code 1/v, −(BᵀB)_hh, −2m/v}
  * @param ofMean {@code B m}, {@code [b][k][NR]}
  * @param centre what is subtracted from all means
@@ -42,6 +47,8 @@ import java.util.Arrays;
  */
 record LowRankColumns(
     double[] factor,
+    float[] single,
+    double[] spread,
     double[] sums,
     double[] ofMean,
     double[] centre,
@@ -50,6 +57,24 @@ record LowRankColumns(
     double[] weight,
     double[] tolerance) {
   private static final int NR = FullColumns.NR;
+
+  /** Columns of a panel of floats: a multiple of those of doubles. */
+  static final int SINGLE_NR = SingleProductMicroKernels.NR;
+
+  /** Dimensions that products in float add up before these sums are added: of 128, twice as many roundings count. */
+  static final int SINGLE_KC = 64;
+
+  /** Greatest number that products in float take. */
+  static final double MOST_SINGLE = 0x1p56;
+
+  /**
+   * Roundings times r over √D up to which products in float are tried: the share of the contract that they take of usual Gaussians grows with it, a third at 28
+   * (r = 8, D = 512).
+   */
+  private static final double MOST_ROUNDINGS = 48;
+
+  /** Unit of rounding of float, with what first-order bounds leave out. */
+  private static final double SINGLE_UNIT = 0x1p29 * FullPacking.UNIT;
 
   private static final DerivedForm<LowRankBatch, LowRankColumns> FORM =
       new DerivedForm<>(g -> pack(g, new Worker()), LowRankColumns::bytes);
@@ -62,18 +87,25 @@ record LowRankColumns(
 
   private static LowRankColumns pack(LowRankBatch g, Worker worker) {
     int d = g.dimension();
-    int padded = Math.ceilDiv(g.size(), NR) * NR;
+    int padded = Math.ceilDiv(g.size(), SINGLE_NR) * SINGLE_NR;
+    int r = g.rank();
+    double roundings = Math.min(SINGLE_KC, d) + (double) d / SINGLE_KC + 6;
+    boolean hasSingle = r > 0 && !g.isDouble() && roundings * r <= MOST_ROUNDINGS * Math.sqrt(d);
+    double[] spread = new double[hasSingle ? padded : 0];
+    Arrays.fill(spread, SINGLE_UNIT * roundings * Math.sqrt(r));
     LowRankColumns columns =
         new LowRankColumns(
-            new double[padded * d * g.rank()],
+            new double[padded * d * r],
+            new float[hasSingle ? padded * d * r : 0],
+            spread,
             new double[padded * 3 * d],
-            new double[padded * g.rank()],
+            new double[padded * r],
             FullPacking.centre(g.size(), d, g.diagonal()::mean),
             new double[padded],
             new double[padded],
             new double[padded],
             new double[padded]);
-    long terms = Checkpoint.ofPlain((long) d * (g.rank() + 1) * (g.rank() + 1));
+    long terms = Checkpoint.ofPlain((long) d * (r + 1) * (r + 1));
     worker.share(g.size(), NR, terms, (from, to) -> columns.fill(g, from, to));
     return columns;
   }
@@ -92,6 +124,7 @@ record LowRankColumns(
       int lane = j % NR;
       int sumAt = j / NR * 3 * d * NR + lane;
       int factorAt = j / NR * r * d * NR + lane;
+      int singleAt = j / SINGLE_NR * r * d * SINGLE_NR + j % SINGLE_NR;
       double squares = 0;
       for (int h = 0; h < d; h++) {
         DiagonalBatch diagonal = g.diagonal();
@@ -101,6 +134,12 @@ record LowRankColumns(
         double leverage = 0;
         for (int k = 0; k < r; k++) {
           factor[factorAt + (k * d + h) * NR] = b[k];
+          if (hasSingle()) {
+            single[singleAt + (k * d + h) * SINGLE_NR] = (float) b[k];
+            if (!(Math.abs(b[k]) <= MOST_SINGLE)) {
+              spread[j] = Double.POSITIVE_INFINITY;
+            }
+          }
           leverage += b[k] * b[k];
           product[k] += b[k] * m;
         }
@@ -134,8 +173,20 @@ record LowRankColumns(
     }
   }
 
+  /** Whether products in float are worth to be tried. */
+  boolean hasSingle() {
+    return single.length > 0;
+  }
+
   long bytes() {
-    long numbers = 0L + factor.length + sums.length + ofMean.length + centre.length;
+    long numbers =
+        0L
+            + factor.length
+            + single.length / 2
+            + spread.length
+            + sums.length
+            + ofMean.length
+            + centre.length;
     return Double.BYTES * (numbers + 4L * offset.length);
   }
 }

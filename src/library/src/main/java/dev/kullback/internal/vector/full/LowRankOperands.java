@@ -54,6 +54,11 @@ public final class LowRankOperands extends Operands<LowRankBatch> {
     return Objects.requireNonNull(columns);
   }
 
+  /** Whether products in float are to be tried. */
+  boolean isSingle() {
+    return !q().isDouble() && columns().hasSingle();
+  }
+
   /** Returns the addend of batches of float to the tolerance of the columns. */
   double moreTolerance() {
     return q().isDouble() || p().isDouble() ? 0 : FullOperands.FLOAT_TOLERANCE;

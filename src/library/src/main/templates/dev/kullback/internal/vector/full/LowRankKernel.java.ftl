@@ -1,20 +1,82 @@
 <#include "../Lanes.ftl">
+<#-- Floats of an array as doubles, as many as a vector has. -->
+<#function widen array at>
+<#return asVectors?then("((DoubleVector) FloatVector.fromArray(HALF, ${array}, ${at}).convertShape(VectorOperators.F2D, S, 0))", "${array}[${at}]")>
+</#function>
+<#-- Bounds the errors of a row in a column panel. -->
+<#macro bound name form="double">
+<#assign isSingle = form != "double">
+
+  private void ${name}(
+      LowRankColumns p,
+      int at,
+<#if form == "single">
+      int z,
+</#if>
+      int column,
+      double offset,
+      double unit,
+      double noise,
+      double more) {
+<#if form != "foreseen">
+    double[] values = this.values;
+</#if>
+    double[] rooms = this.${isSingle?then("singleRooms", "rooms")};
+    for (int v = 0; v < NR; v += V) {
+      int j = column + v;
+      ${vector} r = ${load("positive", "at + v")};
+      ${vector} x = ${load("other", "at + v")};
+      ${vector} square = ${(form == "single")?then(load("singleSquares", "z + v"), load("squares", "at + v"))};
+      ${vector} sum = ${sub(add("r", "x"), "square")};
+      ${vector} offsets = ${add(load("p.offset()", "j"), "offset")};
+      ${vector} value = ${add(mul("sum", "0.5"), "offsets")};
+      ${vector} weight = ${add(load("p.weight()", "j"), "unit")};
+      ${vector} error = ${fma("weight", "r", add(load("p.noise()", "j"), "noise"))};
+<#if isSingle>
+      ${vector} t = ${mul(load("p.spread()", "j"), sqrt("r"))};
+      ${vector} root = ${sqrt("square")};
+</#if>
+<#if form == "single">
+      ${vector} y = ${add(mul("t", "0.5"), "root")};
+      error = ${fma("t", "y", "error")};
+</#if>
+<#if form == "foreseen">
+      ${vector} y = ${add(mul("t", "0.5"), "root")};
+      ${vector} least = ${max(sub("root", "t"), "0")};
+      error = ${fma("t", "least", "error")};
+      value = ${fma("t", "y", "value")};
+</#if>
+      ${vector} tolerance = ${add(load("p.tolerance()", "j"), "more")};
+      ${vector} room = ${sub(mul("value", "tolerance"), "error")};
+<#if form != "foreseen">
+      ${store("value", "values", "v")};
+</#if>
+      ${store("room", "rooms", isSingle?then("at + v", "v"))};
+    }
+  }
+</#macro>
 <@twins "LowRankKernel" "LowRankColdKernel">
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Worker;
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
-<@imports/>
+<@imports>
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.VectorOperators;
+</@imports>
 
 <#if asVectors>
 /**
  * Low-rank covariances as a matrix product on the Vector API, of the rows of {@code [W_q, m_q]ᵀ} of several q with the rows of B of a panel of p, whose
- * squares are summed before they leave the cache; see {@link LowRankColumns}. Entries whose error bound exceeds the contract are left to {@link Pair}.
+ * squares are summed before they leave the cache; see {@link LowRankColumns}. Of batches of float the product is in float at first, and that in double
+ * has the entries whose error bound exceeds the contract. What it leaves is left to {@link Pair}.
  *
  * <p>An entry's value depends on its two Gaussians and on p's centre alone: every lane sees the same operations in the same order.
  */
@@ -23,9 +85,14 @@ import org.jspecify.annotations.Nullable;
 </#if>
 public final class ${class} implements BlockKernel<LowRankOperands> {
 <@species/>
+<#if asVectors>
+  private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
+</#if>
   private static final int MR = ProductKernels.MR;
   private static final int NR = FullColumns.NR;
   private static final int KC = ProductKernels.KC;
+  private static final int SINGLE_NR = LowRankColumns.SINGLE_NR;
+  private static final int SINGLE_KC = LowRankColumns.SINGLE_KC;
 
   /** Rows of q that are multiplied at once, and about how many rows of {@code [W, m]ᵀ} these have: a chunk of them, 256 KiB, fits the L2 cache. */
   private static final int MOST_GROUP = 16;
@@ -45,6 +112,22 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
 
   /** Products of the rows with some rows of B, {@code [k][row][NR]}; Z of the group, {@code [i][NR]}, and likewise R and X. */
   private double[] products = {};
+
+  /** The same of floats. */
+  private float[] singleRows = {};
+
+  private float[] singleProducts = {};
+
+  /** What the noise of each row of the group has for floats: ∞ for one beyond their range. */
+  private final double[] singleNoise = new double[MOST_GROUP];
+
+  /** Z by products in float, {@code [panel of NR][i][NR]} of a panel of floats, and how far the group's bounds are within the tolerance, {@code [i][NR]}. */
+  private final double[] singleSquares = new double[MOST_GROUP * SINGLE_NR];
+
+  private final double[] singleRooms = new double[MOST_GROUP * NR];
+
+  /** Whether products in float settled nothing where they were tried last. */
+  private boolean isDoubleFirst;
 
   private final double[] squares = new double[MOST_GROUP * NR];
   private final double[] positive = new double[MOST_GROUP * NR];
@@ -73,25 +156,56 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
     int group = Math.clamp(MOST_PRODUCT_ROWS / height, 1, MOST_GROUP);
     for (int first = row0; first < row1; first += group) {
       int end = Math.min(first + group, row1);
-      pack(q, first, end, operands.columns().centre());
+      boolean isSingle = operands.isSingle();
+      boolean hasRows = !isSingle;
+      double[] centre = operands.columns().centre();
+      pack(q, first, end, centre, isSingle);
+      int panel = -1; // of which products in float are at hand
       for (int column = column0; column < column1; column += NR) {
         int count = Math.min(NR, column1 - column);
         addUp(operands, end - first, column, count);
-        project(operands, end - first, column, count);
-        for (int i = first; i < end; i++) {
-          store(operands, i, i - first, column, count, out);
+        boolean isFirst = !isSingle || isDoubleFirst;
+        if (!hasRows && isFirst) {
+          pack(q, first, end, centre, false);
+          hasRows = true;
+        }
+        if (isFirst) {
+          project(operands, end - first, column, count);
+        }
+        boolean isTried = isSingle && !(isFirst && isNoneSingle(operands, first, end, column, count));
+        if (isTried && panel != column / SINGLE_NR) {
+          panel = column / SINGLE_NR;
+          projectSingle(operands, end - first, column, column1 - column);
+        }
+        int left = (end - first) * count;
+        if (isTried) {
+          left -= storeSingle(operands, first, end, column, count, out);
+          isDoubleFirst = left == (end - first) * count;
+        }
+        if (left > 0 && !hasRows) {
+          pack(q, first, end, centre, false);
+          hasRows = true;
+        }
+        if (left > 0 && !isFirst) {
+          project(operands, end - first, column, count);
+        }
+        for (int i = first; i < end && left > 0; i++) {
+          store(operands, i, i - first, column, count, isTried, out);
         }
       }
     }
   }
 
-  /** Packs the rows of a group. */
-  private void pack(LowRankBatch q, int first, int end, double[] centre) {
+  /** Packs the rows of a group, in float or double. */
+  private void pack(LowRankBatch q, int first, int end, double[] centre, boolean isSingle) {
     int d = q.dimension();
     int r = q.rank();
     int height = r + 1;
     int padded = Math.ceilDiv((end - first) * height, MR) * MR;
-    if (rows.length < padded * d) {
+    if (isSingle && singleRows.length < padded * d) {
+      singleRows = new float[padded * d];
+    }
+    if (!isSingle && rows.length < padded * d) {
       rows = new double[padded * d];
     }
     if (terms.length < MOST_GROUP * 3 * d) {
@@ -102,6 +216,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
     for (int i = first; i < end; i++) {
       worker.pass(8L * d * height);
       int row = (i - first) * height;
+      double most = 0;
       int to = (i - first) / MR * 3 * d * MR + (i - first) % MR;
       for (int h = 0; h < d; h++) {
         double v = diagonal.kind().variance(diagonal.scale(i * d + h));
@@ -111,13 +226,25 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
         for (int a = 0; a < r; a++) {
           double x = w[from + a];
           sum += x * x;
-          rows[place(row + a, h, d)] = x;
+          put(x, place(row + a, h, d), isSingle);
+          most = Math.max(most, Math.abs(x));
         }
-        rows[place(row + r, h, d)] = m;
+        put(m, place(row + r, h, d), isSingle);
+        most = Math.max(most, Math.abs(m));
         terms[to + h * MR] = sum;
         terms[to + (d + h) * MR] = v;
         terms[to + (2 * d + h) * MR] = m;
       }
+      singleNoise[i - first] =
+          most <= LowRankColumns.MOST_SINGLE ? 0 : Double.POSITIVE_INFINITY;
+    }
+  }
+
+  private void put(double x, int at, boolean isSingle) {
+    if (isSingle) {
+      singleRows[at] = (float) x;
+    } else {
+      rows[at] = x;
     }
   }
 
@@ -133,13 +260,13 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
     for (int h = 0; h < d; h += KC) {
       int length = Math.min(KC, d - h);
       worker.pass(2L * group * NR * length);
-      ${twin}ProductKernels.multiply(
+      ${twin}ProductMicroKernels.multiply(
           terms, h * MR, 3 * d, group, sums, panel + h * NR, length, count, positive, 0, h == 0);
     }
     for (int h = d; h < 3 * d; h += KC) {
       int length = Math.min(KC, 3 * d - h);
       worker.pass(2L * group * NR * length);
-      ${twin}ProductKernels.multiply(
+      ${twin}ProductMicroKernels.multiply(
           terms, h * MR, 3 * d, group, sums, panel + h * NR, length, count, other, 0, h == d);
     }
   }
@@ -167,7 +294,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
           worker.pass(2L * whole * NR * length);
           int c = ((column / NR * r + k) * d + h) * NR;
           int to = (k - first) * whole * NR;
-          ${twin}ProductKernels.multiply(
+          ${twin}ProductMicroKernels.multiply(
               rows, h * MR, d, whole, factor, c, length, count, products, to, h == 0);
         }
       }
@@ -178,6 +305,61 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
           square(at, height, i * NR, operands.columns().ofMean(), ofMean);
         }
       }
+    }
+  }
+
+  /** Computes Z of a group and the panel of floats that a column is in, by products in float. */
+  private void projectSingle(LowRankOperands operands, int group, int column, int left) {
+    int d = operands.q().dimension();
+    int height = operands.q().rank() + 1;
+    int r = operands.p().rank();
+    int whole = Math.ceilDiv(group * height, MR) * MR;
+    int most = Math.clamp(MOST_SUMS / (whole * SINGLE_NR), 1, r);
+    if (singleProducts.length < most * whole * SINGLE_NR) {
+      singleProducts = new float[most * whole * SINGLE_NR];
+    }
+    Arrays.fill(singleSquares, 0);
+    int panel = column / SINGLE_NR;
+    int count = Math.min(SINGLE_NR, left + column % SINGLE_NR);
+    float[] factor = operands.columns().single();
+    for (int first = 0; first < r; first += most) {
+      int end = Math.min(r, first + most);
+      for (int h = 0; h < d; h += SINGLE_KC) {
+        int length = Math.min(SINGLE_KC, d - h);
+        for (int k = first; k < end; k++) {
+          worker.pass((long) whole * SINGLE_NR * length);
+          int c = ((panel * r + k) * d + h) * SINGLE_NR;
+          int to = (k - first) * whole * SINGLE_NR;
+          ${twin}SingleProductMicroKernels.multiply(
+              singleRows, h * MR, d, whole, factor, c, length, count, singleProducts, to, h == 0);
+        }
+      }
+      for (int k = first; k < end; k++) {
+        for (int v = 0; v < SINGLE_NR; v += NR) {
+          int ofMean = ((panel * (SINGLE_NR / NR) + v / NR) * r + k) * NR;
+          for (int i = 0; i < group; i++) {
+            int at = ((k - first) * whole + i * height) * SINGLE_NR + v;
+            squareSingle(at, height, v * MOST_GROUP + i * NR, operands.columns().ofMean(), ofMean);
+          }
+        }
+      }
+    }
+  }
+
+  /** Adds the squares of a Gaussian's products in float with one row of B to Z. */
+  private void squareSingle(int from, int height, int to, double[] ofMean, int mean) {
+    float[] products = this.singleProducts;
+    double[] squares = this.singleSquares;
+    for (int v = 0; v < NR; v += V) {
+      ${vector} sum = ${load("squares", "to + v")};
+      int at = from + v;
+      for (int a = 1; a < height; a++, at += SINGLE_NR) {
+        ${vector} x = ${widen("products", "at")};
+        sum = ${fma("x", "x", "sum")};
+      }
+      ${vector} y = ${sub(widen("products", "at"), load("ofMean", "mean + v"))};
+      sum = ${fma("y", "y", "sum")};
+      ${store("sum", "squares", "to + v")};
     }
   }
 
@@ -198,46 +380,88 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
     }
   }
 
-  /** Stores the divergences of a row in a column panel, and recomputes those whose error bound exceeds the tolerance. */
-  private void store(
-      LowRankOperands operands, int i, int row, int column, int count, BlockTarget out) {
+  /** Whether products in float would settle none of a group in a column panel, as those in double tell: so entries have the same bits whichever come first. */
+  private boolean isNoneSingle(
+      LowRankOperands operands, int first, int end, int column, int count) {
     LowRankBatch q = operands.q();
-    LowRankColumns p = operands.columns();
+    double more = PairKl.FLOAT_TOLERANCE;
+    for (int i = first; i < end; i++) {
+      int at = (i - first) * NR;
+      double noise = noise(q, i) + singleNoise[i - first];
+      foresee(operands.columns(), at, column, -q.logDet(i), unit(q), noise, more);
+      for (int j = 0; j < count; j++) {
+        if (isSettled(singleRooms[at + j])) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /** Stores the divergences of a group in a column panel that products in float settle, and returns their number. */
+  private int storeSingle(
+      LowRankOperands operands, int first, int end, int column, int count, BlockTarget out) {
+    LowRankBatch q = operands.q();
+    double more = PairKl.FLOAT_TOLERANCE;
+    int squares = column % SINGLE_NR / NR * NR * MOST_GROUP;
+    int settled = 0;
+    for (int i = first; i < end; i++) {
+      int at = (i - first) * NR;
+      double noise = noise(q, i) + singleNoise[i - first];
+      boundSingle(operands.columns(), at, squares + at, column, -q.logDet(i), unit(q), noise, more);
+      for (int j = 0; j < count; j++) {
+        if (isSettled(singleRooms[at + j])) {
+          out.put(i, column + j, values[j]);
+          settled++;
+        }
+      }
+    }
+    return settled;
+  }
+
+  private static boolean isSettled(double room) {
+    return room >= 0 && room < Double.POSITIVE_INFINITY;
+  }
+
+  private static double unit(LowRankBatch q) {
+    return 0.5 * FullPacking.UNIT * (q.rank() + 8);
+  }
+
+  private static double noise(LowRankBatch q, int i) {
+    return q.diagonal().beyond64().get(i)
+        ? Double.POSITIVE_INFINITY // v_q/v_p may be lost
+        : q.logDetBound(i) + 4 * FullPacking.UNIT * Math.abs(q.logDet(i));
+  }
+
+  /**
+   * Stores the divergences of a row in a column panel, and recomputes those whose error bound exceeds the tolerance.
+   *
+   * @param isSingle whether those that products in float settle are stored
+   */
+  private void store(
+      LowRankOperands operands,
+      int i,
+      int row,
+      int column,
+      int count,
+      boolean isSingle,
+      BlockTarget out) {
+    LowRankBatch q = operands.q();
     double more = operands.moreTolerance();
-    double offset = -q.logDet(i);
-    double unit = 0.5 * FullPacking.UNIT * (q.rank() + 8);
-    double noise =
-        q.diagonal().beyond64().get(i)
-            ? Double.POSITIVE_INFINITY // v_q/v_p may be lost
-            : q.logDetBound(i) + 4 * FullPacking.UNIT * Math.abs(offset);
-    bound(p, row * NR, column, offset, unit, noise, more);
+    bound(operands.columns(), row * NR, column, -q.logDet(i), unit(q), noise(q, i), more);
     for (int j = 0; j < count; j++) {
+      if (isSingle && isSettled(singleRooms[row * NR + j])) {
+        continue;
+      }
       double value = values[j];
-      if (!(rooms[j] >= 0 && rooms[j] < Double.POSITIVE_INFINITY)) {
+      if (!isSettled(rooms[j])) {
         value = pair == null ? Double.NaN : pair.of(q, i, operands.p(), column + j);
       }
       out.put(i, column + j, value);
     }
   }
-
-  private void bound(
-      LowRankColumns p, int at, int column, double offset, double unit, double noise, double more) {
-    double[] values = this.values;
-    double[] rooms = this.rooms;
-    for (int v = 0; v < NR; v += V) {
-      int j = column + v;
-      ${vector} r = ${load("positive", "at + v")};
-      ${vector} x = ${load("other", "at + v")};
-      ${vector} sum = ${sub(add("r", "x"), load("squares", "at + v"))};
-      ${vector} offsets = ${add(load("p.offset()", "j"), "offset")};
-      ${vector} value = ${add(mul("sum", "0.5"), "offsets")};
-      ${vector} weight = ${add(load("p.weight()", "j"), "unit")};
-      ${vector} error = ${fma("weight", "r", add(load("p.noise()", "j"), "noise"))};
-      ${vector} tolerance = ${add(load("p.tolerance()", "j"), "more")};
-      ${vector} room = ${sub(mul("value", "tolerance"), "error")};
-      ${store("value", "values", "v")};
-      ${store("room", "rooms", "v")};
-    }
-  }
+<@bound name="bound"/>
+<@bound name="boundSingle" form="single"/>
+<@bound name="foresee" form="foreseen"/>
 }
 </@twins>

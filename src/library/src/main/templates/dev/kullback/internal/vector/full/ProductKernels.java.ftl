@@ -5,9 +5,7 @@ package dev.kullback.internal.vector.full;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.work.Worker;
-<@imports>
-import dev.kullback.internal.vector.Shapes;
-</@imports>
+<@imports/>
 
 <#if asVectors>
 /**
@@ -43,8 +41,6 @@ final class ${class} {
 
   static final int NR = FullColumns.NR;
 
-  private static final int ROWS = ${asVectors?then("Shapes.PRODUCT_ROWS", "4")};
-
   /** Entries of K that a micro-kernel accumulates: a column panel's chunk, 16 KiB, stays in the L1 cache. 64 costs 5 %. */
   static final int KC = 128;
 
@@ -79,7 +75,8 @@ final class ${class} {
         int c = isOfMeans ? p.ofMean(j) + (k - triangle) * NR : p.precision(j) + k * NR;
         c = isCopied ? 0 : c;
         int to = (j - column) * BlockKernel.MOST_ROWS;
-        multiply(chunk, 0, length, height, columns, c, length, end - j, values, to, start == 0);
+        ${twin}ProductMicroKernels.multiply(
+            chunk, 0, length, height, columns, c, length, end - j, values, to, start == 0);
       }
     }
   }
@@ -134,45 +131,6 @@ final class ${class} {
       }
     }
     return length;
-  }
-
-  /**
-   * Adds the product of a chunk of rows with a chunk of a column panel to {@code acc[a][MR][NR]} from {@code to} on, or stores the first chunk's
-   * there. What the kernels read of the columns stays in the L1 cache for every row panel after the first.
-   *
-   * @param rows {@code [a][stride][MR]}, a panel's chunk from {@code from} on
-   * @param height how many rows count; up to a whole panel the others are computed too
-   * @param columns {@code [length][NR]} from {@code c} on
-   * @param count how many columns count, likewise
-   */
-  static void multiply(
-      double[] rows,
-      int from,
-      int stride,
-      int height,
-      double[] columns,
-      int c,
-      int length,
-      int count,
-      double[] acc,
-      int to,
-      boolean first) {
-    for (int i = 0; i < height; i += ROWS) {
-      int r = from + i / MR * stride * MR + i % MR;
-      for (int v = 0; v < Math.min(NR, count); v += 2 * V) {
-        int at = to + i * NR + v;
-        boolean two = count - v > V;
-        if (ROWS == 8 && two) {
-          ${twin}ProductMicroKernels.tile8x2(rows, r, columns, c + v, length, acc, at, first);
-        } else if (ROWS == 8) {
-          ${twin}ProductMicroKernels.tile8x1(rows, r, columns, c + v, length, acc, at, first);
-        } else if (two) {
-          ${twin}ProductMicroKernels.tile4x2(rows, r, columns, c + v, length, acc, at, first);
-        } else {
-          ${twin}ProductMicroKernels.tile4x1(rows, r, columns, c + v, length, acc, at, first);
-        }
-      }
-    }
   }
 }
 </@twins>
