@@ -359,7 +359,7 @@ final class WarmUpTrial {
     MadeUpGaussians normal = MadeUpGaussians.normal(GradientKernel.W + FEW_DIMENSIONS, false);
     MadeUpGaussians around = normal.around(ROWS, random, FAR);
     for (PairGradient.Term term : PairGradient.Term.values()) {
-      for (Scale kind : new Scale[] {Scale.STD, Scale.LOG_VARIANCE}) {
+      for (Scale kind : new Scale[] {Scale.STD, Scale.VARIANCE, Scale.LOG_VARIANCE}) {
         for (boolean wide : new boolean[] {false, true}) {
           DiagonalBatch g = (DiagonalBatch) around.diagonal(kind, wide, RangeCheck.PLAIN);
           GradientKernel plain = new GradientKernel(false);

@@ -2,6 +2,7 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairGradient.Term;
+import dev.kullback.internal.vector.GradientKernel.Difference;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
@@ -26,6 +27,7 @@ final class FloatGradientBlock {
 
   private final double[] ofColumns = new double[SIDE];
 
+  private final float[] chunk = new float[CHUNK * FloatGradientForm.FIELDS * W];
   private final float[] chunkSums = new float[CHUNK * 2 * W];
 
   /** Takes the cotangents of a block, and returns whether they and its Gaussians are in range. */
@@ -56,6 +58,7 @@ final class FloatGradientBlock {
   /** Adds the block's sums to those of all, as {@link GradientKernel#add} does. */
   void add(
       Term term,
+      Difference difference,
       boolean vectors,
       DiagonalBatch q,
       FloatGradientForm formQ,
@@ -80,7 +83,7 @@ final class FloatGradientBlock {
       worker.pass(2L * W * rows * columns);
       int q0 = (h / W * q.size() + row0) * (FloatGradientForm.FIELDS * W);
       int p0 = (h / W * p.size() + column0) * (FloatGradientForm.FIELDS * W);
-      sum(term, false, vectors, formQ.panels, q0, rows, formP.panels, p0, columns);
+      sum(term, difference, vectors, formQ.panels, q0, rows, formP.panels, p0, columns);
       if (mayBeNear
           && formQ.nearZero.get(h / W)
           && formP.nearZero.get(h / W)
@@ -89,7 +92,7 @@ final class FloatGradientBlock {
         worker.pass(4L * W * rows * columns);
         float[] logsQ = FloatGradientForm.of(q, term.isByStd(), true).panels;
         float[] logsP = FloatGradientForm.of(p, term.isByStd(), true).panels;
-        sum(term, true, vectors, logsQ, q0, rows, logsP, p0, columns);
+        sum(term, Difference.LOGS, vectors, logsQ, q0, rows, logsP, p0, columns);
       }
       add(rowSums, rows * 2 * W, sumsQ, (h / W * q.size() + row0) * 2 * W);
       add(columnSums, columns * 2 * W, sumsP, (h / W * p.size() + column0) * 2 * W);
@@ -99,7 +102,7 @@ final class FloatGradientBlock {
   /** Makes the sums of a panel. */
   private void sum(
       Term term,
-      boolean ofLogs,
+      Difference difference,
       boolean vectors,
       float[] panelsQ,
       int q0,
@@ -110,7 +113,7 @@ final class FloatGradientBlock {
     if (vectors) {
       FloatGradientSums.block(
           term,
-          ofLogs,
+          difference,
           panelsQ,
           q0,
           rows,
@@ -122,11 +125,12 @@ final class FloatGradientBlock {
           ends,
           rowSums,
           columnSums,
+          chunk,
           chunkSums);
     } else {
       FloatScalarGradientSums.block(
           term,
-          ofLogs,
+          difference,
           panelsQ,
           q0,
           rows,
@@ -138,6 +142,7 @@ final class FloatGradientBlock {
           ends,
           rowSums,
           columnSums,
+          chunk,
           chunkSums);
     }
   }

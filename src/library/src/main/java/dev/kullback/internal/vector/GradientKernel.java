@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.numerics.Fma;
+import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
@@ -34,6 +35,27 @@ public final class GradientKernel {
 
   /** Dimensions of a panel: floats of the widest vectors, and twice as many doubles; narrower ones go through it in steps. */
   public static final int W = 16;
+
+  /** How differences of variances, or of σ, are made of the second and third fields of panels. */
+  enum Difference {
+    /** Of two parts each. */
+    PARTS,
+    /** Of numbers and logarithms. */
+    LOGS,
+    /** Of variances, from σ: {@code σq² − vp} is rounded once, and v's second part subtracted. */
+    SQUARES,
+    /** Of numbers that are all there is. */
+    NUMBERS;
+
+    static Difference of(Term term, Scale q, Scale p) {
+      boolean areStd = q == Scale.STD && p == Scale.STD;
+      if (areStd && !term.isByStd()) {
+        return SQUARES;
+      }
+      boolean areVariances = q == Scale.VARIANCE && p == Scale.VARIANCE;
+      return areStd || (areVariances && !term.isByStd()) ? NUMBERS : PARTS;
+    }
+  }
 
   /** Elements of plain code that take as long as a dimension of a pair. */
   private static final int PAIR_TERMS = 16;
@@ -72,14 +94,29 @@ public final class GradientKernel {
     int rows = row1 - row0;
     int columns = column1 - column0;
     Term term = pair.term();
-    boolean byStd = term.isByStd();
+    Difference difference = Difference.of(term, q.kind(), p.kind());
+    boolean byStd = term.isByStd() || difference == Difference.SQUARES;
     boolean hasForms =
         Fma.IS_HARDWARE && DoubleGradientForm.isPossible(q) && DoubleGradientForm.isPossible(p);
     if (hasForms && !wide) {
       FloatGradientForm a = FloatGradientForm.of(q, byStd, false);
       FloatGradientForm b = FloatGradientForm.of(p, byStd, false);
       if (floats.take(weights, a, row0, rows, b, column0, columns)) {
-        floats.add(term, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
+        floats.add(
+            term,
+            difference,
+            vectors,
+            q,
+            a,
+            row0,
+            rows,
+            p,
+            b,
+            column0,
+            columns,
+            sumsQ,
+            sumsP,
+            worker);
         return;
       }
     }
@@ -108,7 +145,8 @@ public final class GradientKernel {
       }
       doubles.take(weights, a, row0, rows, b, column0, columns);
     }
-    doubles.add(term, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
+    doubles.add(
+        term, difference, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
   }
 
   /** Throws unless a cotangent is finite. */

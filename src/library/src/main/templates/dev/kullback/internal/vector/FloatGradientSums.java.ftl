@@ -1,13 +1,14 @@
 <#include "Lanes.ftl">
 <#--
   Sums of derivatives over the pairs of a block of at most SIDE x SIDE, in float; the build derives those in double. Lanes are dimensions: a panel
-  has, for each Gaussian, the FIELDS fields of W dimensions, those of GradientForm. Four rows at a time stay in registers while the columns that
-  have a cotangent for one of them pass, whose own sums are in the L1 cache.
+  has, for each Gaussian, the FIELDS fields of W dimensions, those of GradientForm. Four rows at a time stay in registers while the columns of a chunk
+  that have a cotangent for one of them pass, which lie with their sums in the L1 cache: a vector of each field, V lanes, behind the other.
 -->
 <#assign R = 4>
-<#-- The difference of the second fields: of v or σ in two parts, or of v or σ by their logarithms, the third fields. Where these are near is a sign, as C2 boxes masks (Epilogue). -->
-<#macro difference r isOfLogs>
-<#if isOfLogs>
+<#-- The difference of v or of σ; see GradientForm.Difference. Where logarithms are near is a sign, as C2 boxes masks (Epilogue). -->
+<#macro difference r of>
+<#switch of>
+<#case "Logs">
         e = ${sub("l${r}", "cl")};
         t = ${fma("e", fma("e", fma("e", fma("e", broadcast("SERIES_5"), broadcast("SERIES_4")), broadcast("SERIES_3")), broadcast("0.5f")), broadcast("1"))};
         t = ${mul("t", mul("e", "ch"))};
@@ -17,9 +18,16 @@
         near = Math.abs(e) < NEAR;
 </#if>
         e = ${choose("near", "t", sub("h${r}", "ch"))};
-<#else>
+<#break>
+<#case "Squares">
+        e = ${sub(fma("h${r}", "h${r}", "ch"), "cl")};
+<#break>
+<#case "Numbers">
+        e = ${sub("h${r}", "ch")};
+<#break>
+<#default>
         e = ${add(sub("h${r}", "ch"), sub("l${r}", "cl"))};
-</#if>
+</#switch>
 </#macro>
 <#macro kl r>
         t = ${mul("g", "cr")};
@@ -45,15 +53,15 @@
         a = ${fma("g", "d", "a")};
         b = ${fma("g", "e", "b")};
 </#macro>
-<#macro rows name term isOfLogs>
+<#macro rows term of>
+<#local hasColumnLow = of != "Numbers", hasRowLow = hasColumnLow && of != "Squares">
 
-  private static void ${name}(
+  private static void ${term}Of${of}(
       float[] q,
 <#list 0..<R as r>
       int q${r},
 </#list>
       float[] p,
-      int p0,
       float[] weights,
       int w,
       int[] list,
@@ -62,11 +70,13 @@
       float[] sumsQ,
       int atQ,
       float[] sumsP,
-      int lane) {
+      int first) {
 <#list 0..<R as r>
     ${vector} m${r} = ${load("q", "q${r}")};
     ${vector} h${r} = ${load("q", "q${r} + W")};
+<#if hasRowLow>
     ${vector} l${r} = ${load("q", "q${r} + 2 * W")};
+</#if>
 <#if term == "jeffreys">
     ${vector} r${r} = ${load("q", "q${r} + 3 * W")};
 </#if>
@@ -75,30 +85,32 @@
 </#list>
     for (int k = from; k < end; k++) {
       int j = list[k];
-      int c = p0 + j * (FIELDS * W);
-      int to = j * (2 * W) + lane;
+      int c = (j - first) * (FIELDS * V);
+      int to = (j - first) * (2 * V);
       ${vector} cm = ${load("p", "c")};
-      ${vector} ch = ${load("p", "c + W")};
-      ${vector} cl = ${load("p", "c + 2 * W")};
+      ${vector} ch = ${load("p", "c + V")};
+<#if hasColumnLow>
+      ${vector} cl = ${load("p", "c + 2 * V")};
+</#if>
 <#if term != "wasserstein2">
-      ${vector} cr = ${load("p", "c + 3 * W")};
+      ${vector} cr = ${load("p", "c + 3 * V")};
 </#if>
       ${vector} a = ${load("sumsP", "to")};
-      ${vector} b = ${load("sumsP", "to + W")};
-      ${vector} d, e, g<#if term != "wasserstein2" || isOfLogs>, t</#if><#if term == "jeffreys">, s</#if>;
-<#if isOfLogs>
+      ${vector} b = ${load("sumsP", "to + V")};
+      ${vector} d, e, g<#if term != "wasserstein2" || of == "Logs">, t</#if><#if term == "jeffreys">, s</#if>;
+<#if of == "Logs">
       ${asVectors?then("IntVector /*bits*/", "boolean")} near;
 </#if>
 <#list 0..<R as r>
       {
         g = ${broadcast("weights[w + ${r} * SIDE + j]")};
         d = ${sub("m${r}", "cm")};
-<@difference r isOfLogs/>
+<@difference r of/>
 <#if term == "kl"><@kl r/><#elseif term == "jeffreys"><@jeffreys r/><#else><@wasserstein2 r/></#if>
       }
 </#list>
       ${store("a", "sumsP", "to")};
-      ${store("b", "sumsP", "to + W")};
+      ${store("b", "sumsP", "to + V")};
     }
 <#list 0..<R as r>
     ${store(add("a${r}", load("sumsQ", "atQ + ${r} * (2 * W)")), "sumsQ", "atQ + ${r} * (2 * W)")};
@@ -107,14 +119,15 @@
   }
 </#macro>
 <#assign loops = [
-  {"constant": "KL", "term": "kl"},
-  {"constant": "JEFFREYS", "term": "jeffreys"},
-  {"constant": "WASSERSTEIN_2", "term": "wasserstein2"}
+  {"constant": "KL", "term": "kl", "of": ["Parts", "Logs", "Squares", "Numbers"]},
+  {"constant": "JEFFREYS", "term": "jeffreys", "of": ["Parts", "Logs", "Squares", "Numbers"]},
+  {"constant": "WASSERSTEIN_2", "term": "wasserstein2", "of": ["Parts", "Logs", "Numbers"]}
 ]>
 <#macro emitSums>
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.formula.PairGradient.Term;
+import dev.kullback.internal.vector.GradientKernel.Difference;
 import java.util.Arrays;
 <@imports>
 import jdk.incubator.vector.IntVector;
@@ -158,11 +171,12 @@ final class ${class} {
    * @param ends the end of each chunk of columns in the list of each four rows
    * @param sumsQ receives two sums for each dimension of each row, SIDE rows: by the mean and by the scale
    * @param sumsP receives those of each column, negated
-   * @param chunkSums working memory for those of a chunk
+   * @param chunk working memory for the columns of a chunk
+   * @param chunkSums working memory for their sums
    */
   static void block(
       Term term,
-      boolean areOfLogs,
+      Difference difference,
       float[] q,
       int q0,
       int rows,
@@ -174,34 +188,60 @@ final class ${class} {
       int[] ends,
       float[] sumsQ,
       float[] sumsP,
+      float[] chunk,
       float[] chunkSums) {
     Arrays.fill(sumsQ, 0, Math.ceilDiv(rows, ${R}) * (${R} * 2 * W), 0);
     Arrays.fill(sumsP, 0, columns * (2 * W), 0);
     for (int lane = 0; lane < W; lane += V) {
-      for (int part = 0; part * CHUNK < rows; part++) {
-        for (int chunk = 0; chunk * CHUNK < columns; chunk++) {
-          Arrays.fill(chunkSums, 0);
-          int end = Math.min(rows, (part + 1) * CHUNK);
-          for (int i = part * CHUNK; i < end; i += ${R}) {
-            rows(term, areOfLogs, q, q0 + lane, i, rows - 1, p, p0 + lane, chunk, weights, list, ends, sumsQ, chunkSums, lane);
+      for (int from = 0; from < columns; from += CHUNK) {
+        int n = Math.min(columns - from, CHUNK);
+        pack(p, p0 + from * (FIELDS * W) + lane, n, chunk);
+        if (difference == Difference.SQUARES) {
+          square(n, chunk);
+        }
+        for (int part = 0; part < rows; part += CHUNK) {
+          Arrays.fill(chunkSums, 0, n * (2 * V), 0);
+          int end = Math.min(rows, part + CHUNK);
+          for (int i = part; i < end; i += ${R}) {
+            rows(term, difference, q, q0 + lane, i, rows - 1, chunk, from, weights, list, ends, sumsQ, chunkSums, lane);
           }
-          addChunk(term, p, p0 + lane, chunk * CHUNK, Math.min(columns, (chunk + 1) * CHUNK), chunkSums, sumsP, lane);
+          addChunk(term, chunk, n, chunkSums, sumsP, from * (2 * W) + lane);
         }
       }
     }
   }
 
-  /** Adds the sums of four rows from i on and of a chunk of the columns. */
+  /** Packs a vector of each field of n columns. */
+  private static void pack(float[] p, int at, int n, float[] to) {
+    for (int j = 0; j < n; j++, at += FIELDS * W) {
+<#list 0..<4 as field>
+      ${store(load("p", "at + ${field} * W"), "to", "(j * FIELDS + ${field}) * V")};
+</#list>
+    }
+  }
+
+  /** Replaces σ of n columns by σ² in two parts, the first of them negated. */
+  private static void square(int n, float[] columns) {
+    for (int j = 0; j < n; j++) {
+      int at = (j * FIELDS + 1) * V;
+      ${vector} x = ${load("columns", "at")};
+      ${vector} square = ${mul("x", "x")};
+      ${vector} high = ${neg("square")};
+      ${store("high", "columns", "at")};
+      ${store(fma("x", "x", "high"), "columns", "at + V")};
+    }
+  }
+
+  /** Adds the sums of four rows from i on and of a chunk of the columns, which begins at {@code column}. */
   private static void rows(
       Term term,
-      boolean areOfLogs,
+      Difference difference,
       float[] q,
       int first,
       int i,
       int last,
       float[] p,
-      int p0,
-      int chunk,
+      int column,
       float[] weights,
       int[] list,
       int[] ends,
@@ -209,6 +249,7 @@ final class ${class} {
       float[] sumsP,
       int lane) {
     int group = i / ${R};
+    int chunk = column / CHUNK;
     int from = chunk == 0 ? group * SIDE : ends[group * CHUNKS + chunk - 1];
     int end = ends[group * CHUNKS + chunk];
     if (from == end) {
@@ -218,14 +259,17 @@ final class ${class} {
     int q${r} = first + Math.min(i + ${r}, last) * (FIELDS * W);
 </#list>
     int at = i * (2 * W) + lane;
-    int to = lane - chunk * CHUNK * (2 * W);
     switch (term) {
 <#list loops as loop>
       case ${loop.constant} -> {
-        if (areOfLogs) {
-          ${loop.term}OfLogs(q, <#list 0..<R as r>q${r}, </#list>p, p0, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, to);
-        } else {
-          ${loop.term}(q, <#list 0..<R as r>q${r}, </#list>p, p0, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, to);
+        switch (difference) {
+<#list ["Parts", "Logs", "Squares", "Numbers"] as of>
+<#if loop.of?seq_contains(of)>
+          case ${of?upper_case} -> ${loop.term}Of${of}(q, <#list 0..<R as r>q${r}, </#list>p, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, column);
+<#else>
+          case ${of?upper_case} -> throw new AssertionError(difference);
+</#if>
+</#list>
         }
       }
 </#list>
@@ -234,14 +278,12 @@ final class ${class} {
 
   /** Adds a chunk's sums of columns, times what depends on the column alone. */
   private static void addChunk(
-      Term term, float[] p, int p0, int from, int end, float[] chunkSums, float[] sumsP, int lane) {
-    for (int j = from; j < end; j++) {
-      int at = (j - from) * (2 * W) + lane;
-      int to = j * (2 * W) + lane;
-      ${vector} a = ${load("chunkSums", "at")};
-      ${vector} b = ${load("chunkSums", "at + W")};
+      Term term, float[] p, int n, float[] chunkSums, float[] sumsP, int to) {
+    for (int j = 0; j < n; j++, to += 2 * W) {
+      ${vector} a = ${load("chunkSums", "j * (2 * V)")};
+      ${vector} b = ${load("chunkSums", "j * (2 * V) + V")};
       if (term == Term.KL) {
-        ${vector} r = ${load("p", "p0 + (j * FIELDS + 3) * W")};
+        ${vector} r = ${load("p", "(j * FIELDS + 3) * V")};
         a = ${mul("a", "r")};
         b = ${mul("b", "r")};
       }
@@ -250,8 +292,9 @@ final class ${class} {
     }
   }
 <#list loops as loop>
-<@rows loop.term loop.term false/>
-<@rows loop.term + "OfLogs" loop.term true/>
+<#list loop.of as of>
+<@rows loop.term of/>
+</#list>
 </#list>
 }
 </#macro>
