@@ -166,6 +166,7 @@ enum KernelTable {
           areDiagonal(q, p)
               && isOfOrder(formula)
               && formula.hasTiles()
+              && !formula.needsDouble() // as of gradients, whose tiles are those of doubles
               && !q.isDouble()
               && !p.isDouble();
       case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE ->
@@ -198,7 +199,7 @@ enum KernelTable {
     return switch (this) {
       case CHERNOFF_NEAR_ZERO -> f.isNearZero();
       case CHERNOFF_NEAR_ONE -> f.isNearOne();
-      case FLOAT_CHERNOFF_NEAR_ONE -> f.isNearOne() && !f.needsDouble();
+      case FLOAT_CHERNOFF_NEAR_ONE -> f.isNearOne();
       default -> !f.isNearZero() && !f.isNearOne();
     };
   }
