@@ -58,7 +58,10 @@ public final class ExactDivergence {
     Objects.requireNonNull(divergence, "divergence");
     Objects.requireNonNull(kind, "kind");
     if (!(kind.form instanceof Scale scale)) {
-      throw new IllegalArgumentException("kind " + kind + " is one of matrices, not of scales: give STD, VARIANCE, LOG_VARIANCE or PRECISION");
+      throw new IllegalArgumentException(
+          "kind "
+              + kind
+              + " is one of matrices, not of scales: give STD, VARIANCE, LOG_VARIANCE or PRECISION");
     }
     return new ExactDivergence(divergence, scale);
   }

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** A warm call into the caller's array allocates nothing. {@code HotTest} runs these tests on other machines. */
-public class AllocationTest {
+class AllocationTest {
   /** C2 is to compile a method after 5,000 to 15,000 calls. */
   private static final int CALLS_UNTIL_C2 = 20_000;
 

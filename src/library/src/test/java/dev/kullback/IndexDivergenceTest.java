@@ -476,7 +476,8 @@ class IndexDivergenceTest {
       assertThatExceptionOfType(InvalidGaussianException.class)
           .isThrownBy(() -> index.add(ids, batch))
           .withMessageContaining("(Gaussian 0) has rank 1 of 2 (std 0)")
-          .withMessageContaining("only the divergences wasserstein-2 and squared-wasserstein-2 need no inverse");
+          .withMessageContaining(
+              "only the divergences wasserstein-2 and squared-wasserstein-2 need no inverse");
     }
     Gaussians deterministic =
         Gaussians.of(

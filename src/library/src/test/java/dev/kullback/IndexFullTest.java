@@ -558,7 +558,8 @@ class IndexFullTest {
       assertThatExceptionOfType(InvalidGaussianException.class)
           .isThrownBy(() -> index.add(new long[] {7, 8}, batch))
           .withMessageContaining("(Gaussian 0) has rank 1 of 2")
-          .withMessageContaining("only the divergences wasserstein-2 and squared-wasserstein-2 need no inverse");
+          .withMessageContaining(
+              "only the divergences wasserstein-2 and squared-wasserstein-2 need no inverse");
     }
   }
 

@@ -27,7 +27,8 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch, LowRankBatc
   /** What makes covariances definite otherwise than by a number that is added. */
   static final String ESTIMATE = ", or take more samples, shrinkage or a diagonal covariance";
 
-  static final String NO_INVERSE = "; only the divergences wasserstein-2 and squared-wasserstein-2 need no inverse";
+  static final String NO_INVERSE =
+      "; only the divergences wasserstein-2 and squared-wasserstein-2 need no inverse";
 
   /** What is added to singular covariances, relative to the mean of their variances, as FID programs do. */
   private static final double LEAST_ADDED = 1e-6;

@@ -2,9 +2,6 @@ package dev.kullback.internal.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.AllocationTest;
-import dev.kullback.internal.vector.scan.CodeScanTest;
-import dev.kullback.internal.vector.scan.PanelScanTest;
 import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.Engines;
 import java.nio.file.Path;
@@ -40,10 +37,11 @@ class HotTest {
    * Tests that the processes of other machines run, too. They find compiled what they run, or most of it: 7 s of the 75 s of processor time that
    * a process takes (Xeon with AMX, JDK 25.0.3).
    */
-  private static final String[] AFTERWARDS =
-      Stream.of(AllocationTest.class, PanelScanTest.class, CodeScanTest.class)
-          .map(Class::getName)
-          .toArray(String[]::new);
+  private static final String[] AFTERWARDS = {
+    "dev.kullback.AllocationTest",
+    "dev.kullback.internal.vector.scan.PanelScanTest",
+    "dev.kullback.internal.vector.scan.CodeScanTest"
+  };
 
   @TempDir private Path scratch;
 

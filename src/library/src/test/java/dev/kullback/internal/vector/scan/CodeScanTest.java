@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Sums of codes against double, with vectors and without, before and after C2 has compiled them. */
-public class CodeScanTest {
+class CodeScanTest {
   private static final int LANES = CodeScan.LANES;
   private static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);

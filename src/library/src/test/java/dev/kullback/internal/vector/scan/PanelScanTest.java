@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Sums of panels against double, with vectors and without, before and after C2 has compiled them. */
-public class PanelScanTest {
+class PanelScanTest {
   private static final int LANES = PanelScan.LANES;
   private static final ValueLayout.OfFloat FLOAT =
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
