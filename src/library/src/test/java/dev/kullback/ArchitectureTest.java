@@ -240,6 +240,7 @@ class ArchitectureTest {
             "FullColdKernel",
             "FullColdJeffreys",
             "FullColdChernoff",
+            "FullColdWasserstein",
             "ScalarCodeScan");
     noClasses().that(twins).should().dependOnClassesThat().resideInAPackage(VECTOR).check(CLASSES);
   }

@@ -275,7 +275,8 @@ class ColdKernelTest {
                 Divergence.JEFFREYS,
                 Divergence.BHATTACHARYYA,
                 Divergence.HELLINGER,
-                Divergence.renyi(0.9))) {
+                Divergence.renyi(0.9),
+                Divergence.WASSERSTEIN_2)) {
           check(
               other,
               what + ", " + other,

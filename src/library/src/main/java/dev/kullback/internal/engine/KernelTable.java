@@ -25,11 +25,13 @@ import dev.kullback.internal.vector.full.FullChernoffKernel;
 import dev.kullback.internal.vector.full.FullColdChernoff;
 import dev.kullback.internal.vector.full.FullColdJeffreys;
 import dev.kullback.internal.vector.full.FullColdKernel;
+import dev.kullback.internal.vector.full.FullColdWasserstein;
 import dev.kullback.internal.vector.full.FullGradientKernel;
 import dev.kullback.internal.vector.full.FullJeffreysKernel;
 import dev.kullback.internal.vector.full.FullOperands;
 import dev.kullback.internal.vector.full.FullPairs;
 import dev.kullback.internal.vector.full.FullVectorKernel;
+import dev.kullback.internal.vector.full.FullWassersteinKernel;
 import dev.kullback.internal.vector.full.LowRankColdKernel;
 import dev.kullback.internal.vector.full.LowRankJeffreys;
 import dev.kullback.internal.vector.full.LowRankKernel;
@@ -101,6 +103,8 @@ enum KernelTable {
   LOW_RANK_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.LOW_RANK),
   FULL_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.FULL_JEFFREYS, KernelGroup.FULL_FACTORS),
   FULL_CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.FULL_CHERNOFF, KernelGroup.FULL_FACTORS),
+  FULL_WASSERSTEIN_2(
+      Choice.VECTOR, Wasserstein2.class, KernelGroup.FULL_WASSERSTEIN_2, KernelGroup.FULL_FACTORS),
   /** Any pairs, without vectors. */
   SCALAR(Choice.SCALAR, Formula.class),
 
@@ -174,6 +178,7 @@ enum KernelTable {
       case FULL, FULL_JEFFREYS -> areFull(q, p);
       case LOW_RANK, LOW_RANK_JEFFREYS -> areLowRank(q, p);
       case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
+      case FULL_WASSERSTEIN_2 -> areFull(q, p) && FullOperands.hasWasserstein(q.dimension());
       case SCALAR -> true;
       case REFINEMENT,
           PACKING,
@@ -225,6 +230,7 @@ enum KernelTable {
       case LOW_RANK_JEFFREYS -> new LowRankOperands(true);
       case FULL_JEFFREYS -> new FullOperands(formula, FullOperands.Roles.BOTH);
       case FULL_CHERNOFF -> new FullOperands(formula, FullOperands.Roles.BOTH_AND_CORRELATIONS);
+      case FULL_WASSERSTEIN_2 -> new FullOperands(formula, FullOperands.Roles.NONE);
       default -> plainOperands(); // an object, so that all of these are objects to the verifier
     };
   }
@@ -252,6 +258,8 @@ enum KernelTable {
       case LOW_RANK_JEFFREYS -> new LowRankJeffreys(new LowRankKernel(k.worker, null), k.pair);
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
+      case FULL_WASSERSTEIN_2 ->
+          new FullWassersteinKernel((Wasserstein2) k.formula, k.worker, k.pair);
       case FULL_PAIRS -> new FullPairs(k.pair, k.worker);
       case SCANS -> new VectorScan();
       case GRADIENTS -> new GradientKernel(true);
@@ -323,6 +331,8 @@ enum KernelTable {
       case LOW_RANK_JEFFREYS -> new LowRankJeffreys(new LowRankColdKernel(k.worker, null), k.pair);
       case FULL_JEFFREYS -> new FullColdJeffreys(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullColdChernoff(k.formula, k.worker, k.pair);
+      case FULL_WASSERSTEIN_2 ->
+          new FullColdWasserstein((Wasserstein2) k.formula, k.worker, k.pair);
       case FULL_PAIRS -> k.pairs;
       case SCANS -> new ScalarScan(k.scanLanes);
       case GRADIENTS -> new GradientKernel(false);
@@ -348,7 +358,7 @@ enum KernelTable {
       case DOUBLE -> t.doubles();
       case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF -> t.formulaOfFloats(groups[0]);
       case WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE -> t.formula();
-      case FULL, FULL_JEFFREYS, FULL_CHERNOFF -> t.full(groups[0]);
+      case FULL, FULL_JEFFREYS, FULL_CHERNOFF, FULL_WASSERSTEIN_2 -> t.full(groups[0]);
       case LOW_RANK -> t.lowRank();
       case FULL_PAIRS -> t.fullPairs();
       case FULL_FACTORS -> t.fullFactors();

@@ -285,9 +285,13 @@ final class Bures implements Formula.Full {
     startSum();
     addRoots(z, next, 0, d - 1, 0, nothing * nothing);
     double far = Math.max(0, traces - 2 * sum);
-    double least = Math.min(FAR, ROUNDINGS * Math.sqrt(d) * HALF_ULP / ERROR);
-    double near = far > least * traces ? Double.NaN : near(a, b, scale);
+    double near = far > leastPart(d) * traces ? Double.NaN : near(a, b, scale);
     return Double.isNaN(near) ? far : near;
+  }
+
+  /** Returns the part of the traces above which B is their difference from the singular values' sum. */
+  static double leastPart(int d) {
+    return Math.min(FAR, ROUNDINGS * Math.sqrt(d) * HALF_ULP / ERROR);
   }
 
   /** Sets the columns to L_bᵀ L_a, and returns the sum of all squares of both. */

@@ -61,7 +61,7 @@ public final class FullPair implements Formula.Full {
     private final Cholesky cholesky = new Cholesky();
 
     /** Drops the caller's batch. */
-    void clear() {
+    public void clear() {
       mean = ownMean;
       l = own;
       low = null;
@@ -91,7 +91,7 @@ public final class FullPair implements Formula.Full {
     }
 
     /** Whether it comes before another in an order of all parameters, which tells two apart whatever their roles. */
-    boolean isBefore(Factor other, int d) {
+    public boolean isBefore(Factor other, int d) {
       int c = Arrays.compare(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d);
       int length = Cholesky.packedLength(d);
       c = c != 0 ? c : Arrays.compare(l, at, at + length, other.l, other.at, other.at + length);

@@ -63,8 +63,13 @@ public final class Wasserstein2 extends Formula {
     return isBeyondRange(sum) ? scaledRoot(scales, q, i, p, j) : finish(sum);
   }
 
+  /** Returns the part of full covariances' traces above which their difference from twice the sum of singular values is right. */
+  public static double leastPart(int d) {
+    return Bures.leastPart(d);
+  }
+
   /** Whether it is the root of a square that may have lost what underflows, or that overflowed. */
-  boolean isBeyondRange(double square) {
+  public boolean isBeyondRange(double square) {
     return lastStep == LastStep.ROOT && !(square >= LEAST && square <= Double.MAX_VALUE);
   }
 

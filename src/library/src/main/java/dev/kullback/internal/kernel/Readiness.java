@@ -53,6 +53,8 @@ public final class Readiness {
     FULL_CHERNOFF,
     /** Full covariances: Jeffreys' divergence. */
     FULL_JEFFREYS,
+    /** Full covariances: the Wasserstein distance and its square. */
+    FULL_WASSERSTEIN_2,
     /** Full covariances: the product of KL. */
     FULL,
     /** Low-rank covariances. */

@@ -2,7 +2,7 @@
   Operations of kernels that the build emits twice, on vectors and, as their scalar twin, on one number: both make the same operations in the
   same order, so they give the same bits. The template of a class Name includes this file and has its text in <@twins "Name">, which is gone
   through for Name and for ScalarName, but where the macro names the twin: FloatScalarKlSums and those of other formulas, from which the
-  build derives DoubleScalar…, and FullColdKernel, FullColdJeffreys and FullColdChernoff. `class` is the name, `twin` what comes before it,
+  build derives DoubleScalar…, and FullColdKernel and the other FullCold…. `class` is the name, `twin` what comes before it,
   and `asVectors` tells which it is. A name may be a path from the template to another room.
 
   Operands are Java: ${fma("x", "y", "a${i}")} becomes x.fma(y, a0), and Math.fma(x, y, a0). The scalar twin has V = 1, so that what lies vector
@@ -77,6 +77,8 @@ import jdk.incubator.vector.VectorSpecies;
 </#function>
 <#function shiftLeft x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHL, ${n})", "(${x} << ${n})")></#function>
 <#function shiftRight x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHR, ${n})", "(${x} >>> ${n})")></#function>
+<#function and x y><#return asVectors?then("${x}.and(${y})", "(${x} & ${operand(y)})")></#function>
+<#function xor x y><#return asVectors?then("${x}.lanewise(VectorOperators.XOR, ${y})", "(${x} ^ ${operand(y)})")></#function>
 <#function or x y><#return asVectors?then("${x}.or(${y})", "(${x} | ${y})")></#function>
 <#function isEachGreater x y><#return asVectors?then("${x}.compare(VectorOperators.GT, ${y}).allTrue()", "(${x} > ${y})")></#function>
 <#function isAnyNegative x><#return asVectors?then("${x}.reduceLanes(VectorOperators.OR) < 0", "${x} < 0")></#function>

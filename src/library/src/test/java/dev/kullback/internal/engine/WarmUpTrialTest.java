@@ -53,7 +53,7 @@ class WarmUpTrialTest {
     Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
     Formula formula =
         switch (group) {
-          case WASSERSTEIN_2 -> Wasserstein2.DISTANCE;
+          case WASSERSTEIN_2, FULL_WASSERSTEIN_2 -> Wasserstein2.DISTANCE;
           case JEFFREYS, JEFFREYS_NEAR_KINDS, FULL_JEFFREYS -> Jeffreys.FORMULA;
           case CHERNOFF, CHERNOFF_NEAR_KINDS, FULL_CHERNOFF -> Chernoff.HELLINGER;
           case CHERNOFF_NEAR_ZERO -> Chernoff.renyi(0.01);

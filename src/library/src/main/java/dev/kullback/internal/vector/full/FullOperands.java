@@ -20,8 +20,13 @@ public final class FullOperands extends Operands<Batch> {
   /** D up to which Chernoff's divergence is computed in lanes: a vector of factors is 8 MiB, and the product of 512 mantissas within range. */
   public static final int MOST_CHERNOFF_DIMENSIONS = 512;
 
+  /** D up to which the Wasserstein distance is computed in lanes, and above two, which have a closed form. */
+  private static final int MOST_WASSERSTEIN_DIMENSIONS = 128;
+
   /** The forms of each batch that a kernel reads. */
   public enum Roles {
+    /** None: what the batches have themselves. */
+    NONE,
     /** Rows of q, columns of p. */
     ONE,
     /** Rows and columns of both. */
@@ -60,8 +65,16 @@ public final class FullOperands extends Operands<Batch> {
     this.roles = roles;
   }
 
+  /** Whether the Wasserstein distance is computed in lanes. */
+  public static boolean hasWasserstein(int dimension) {
+    return dimension > 2 && dimension <= MOST_WASSERSTEIN_DIMENSIONS;
+  }
+
   @Override
   public void prepare(Batch batch, boolean vectors) {
+    if (roles == Roles.NONE) {
+      return;
+    }
     FullBatch g = (FullBatch) batch;
     if (g.isShared() && roles != Roles.BOTH_AND_CORRELATIONS) {
       Whitening.of(g, vectors, new Worker());
@@ -91,6 +104,9 @@ public final class FullOperands extends Operands<Batch> {
     }
     FullBatch q = g.full();
     hold(q, p);
+    if (roles == Roles.NONE) {
+      return;
+    }
     if (q.isShared() && p.isShared() && roles != Roles.BOTH_AND_CORRELATIONS) {
       whiten(q, p, vectors, worker);
       return;
