@@ -295,7 +295,9 @@ final class PartnerTree {
     int n = count[leaf];
     shares(components.mass(i), weight[leaf], from, n, 2 * most);
     powers(from, n);
-    if (!components.hasSums()) {
+    if (components.hasSums()) {
+      Arrays.fill(excess, from, n, 0);
+    } else {
       compare(from, n);
     }
     for (int h = 0; h < dimension; h++) {
@@ -304,7 +306,7 @@ final class PartnerTree {
       double m = components.center(i, h);
       double v = components.spread(i, h);
       if (components.hasSums()) {
-        add(means, variances, from, n, m, v, h == 0 ? 0 : 1);
+        add(means, variances, from, n, m, v);
       } else if (h == 0) {
         begin(means, variances, from, n, m, v);
       } else {
@@ -377,12 +379,11 @@ final class PartnerTree {
   }
 
   /** Multiplies 1 + x of the dimensions. */
-  private void add(
-      double[] means, double[] variances, int from, int n, double m, double v, double more) {
+  private void add(double[] means, double[] variances, int from, int n, double m, double v) {
     for (int p = from; p < n; p++) {
       double d = means[p] - m;
       double x = share[p] * other[p] * (d * d) / (share[p] * v + other[p] * variances[p]);
-      excess[p] = x + more * (excess[p] + excess[p] * x);
+      excess[p] = x + (excess[p] + excess[p] * x);
     }
   }
 
