@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  * <p>of A. Kolchinsky and B. D. Tracey, "Estimating Mixture Entropy with Pairwise Distances", Entropy 19 (2017) 361. With D = KL, this is
  * an upper bound. With the Chernoff α-divergence {@code C_α(p ‖ q) = −ln ∫ p^α q^(1−α)}, α in [0, 1], it is a lower bound. Both are
  * exact where components coincide or do not overlap. A component of weight 0 does not count. Methods of entropies throw an
- * {@link IllegalArgumentException} if a diagonal component has a variance outside [2⁻⁵⁰⁰, 2⁵⁰⁰], or if the weights of a mixture do not
+ * {@link IllegalArgumentException} if a diagonal or low-rank component has a variance v outside [2⁻⁵⁰⁰, 2⁵⁰⁰], or if the weights of a mixture do not
  * have the sum 1 to 1e-5.
  *
  * <p>Mixtures are immutable and safe to share between threads.
@@ -297,7 +297,7 @@ public final class Mixtures {
    * term for full covariances. They are exact.
    *
    * @return a new array, of an entropy for each of {@link #components()}
-   * @throws IllegalArgumentException if a diagonal component has a variance outside [2⁻⁵⁰⁰, 2⁵⁰⁰]
+   * @throws IllegalArgumentException if a diagonal or low-rank component has a variance v outside [2⁻⁵⁰⁰, 2⁵⁰⁰]
    */
   public double[] componentEntropies() {
     return MixtureBatch.componentEntropies(KlEngine.batch(components));

@@ -10,6 +10,7 @@ import dev.kullback.testing.LowRankOracle;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -653,6 +654,12 @@ class LowRankTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> MixtureReduction.runnalls(one, 1))
         .withMessageContaining("written out as full covariances here: 1 of dimension 12000");
+    Mixtures diagonal = Mixtures.of(DiagonalGaussians.ofStd(new double[d], ones(d), d));
+    for (MixtureKl kl : List.of(MixtureKl.of(diagonal, one), MixtureKl.of(one, diagonal))) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(kl::productOfGaussians)
+          .withMessageContaining("written out as full covariances here: 1 of dimension 12000");
+    }
   }
 
   /** v_q/v_p counts where a kernel in double has v_p = ∞ or v_q without its digits. */

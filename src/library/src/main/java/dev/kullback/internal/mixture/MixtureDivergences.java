@@ -1,6 +1,8 @@
 package dev.kullback.internal.mixture;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.work.Checkpoint;
@@ -266,10 +268,10 @@ public final class MixtureDivergences {
     int from = q.offsets[first];
     int to = q.offsets[last];
     requireArray((long) (to - from) * omega.length, "of q's components from p's");
+    Batch all = // written out once, where each part would be in each call
+        p.components instanceof FullBatch ? LowRankBatch.writtenOut(q.components) : q.components;
     Batch part =
-        to - from == pi.length
-            ? q.components
-            : MixtureBatch.part(q.components, new int[] {from, to, pi.length}, 0);
+        to - from == pi.length ? all : MixtureBatch.part(all, new int[] {from, to, pi.length}, 0);
     double[] out = new double[(to - from) * omega.length];
     engine.into(out).pairwise(part, p.components);
     return out;
