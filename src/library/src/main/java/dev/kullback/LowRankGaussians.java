@@ -20,8 +20,8 @@ import java.util.Objects;
  * Σ⁻¹ = V⁻¹ − BᵀB,   ln det Σ = Σ ln v + 2 Σ ln C_kk,   I + WᵀV⁻¹W = CCᵀ,   B = C⁻¹WᵀV⁻¹
  * </pre>
  *
- * <p>(M. A. Woodbury, "Inverting modified matrices", 1950), in {@code O(D·r²)} a pair and in double, of batches of float in float where that is within the contract. The other batch
- * may be of another rank or precision, or diagonal; beside one of full covariances, this one is written out as such. {@link Mixtures}
+ * <p>(M. A. Woodbury, "Inverting modified matrices", 1950), in {@code O(D·r²)} a pair, in double, or of batches of float in float where
+ * that is within the contract. The other batch may be of another rank or precision, or diagonal; beside one of full covariances, this one is written out as such. {@link Mixtures}
  * write it out but for their KL and entropies. Other divergences, a {@link KlIndex}, densities and a CUDA device do not take it: {@link #full()} makes a
  * batch that they take.
  *

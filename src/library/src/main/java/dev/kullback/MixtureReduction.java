@@ -51,9 +51,9 @@ import org.jspecify.annotations.Nullable;
  * <p>Results do not depend on anything but the arguments. Costs that differ by less than 3.6e-12 of themselves, as computed, count as
  * equal, and go to the lower i, then to the lower j. This holds for all costs that are equal in exact arithmetic, within the accuracy above: those of
  * mirrored, permuted or translated pairs, for instance. Full covariances of large condition numbers, merged components, whose means and
- * covariances are rounded, and costs near the least normal number or below it, as of components of subnormal weight, may fall short of it. It needs {@code O(N D²)} memory, and {@code O(N²)}, in {@code O(N³)} time, of components so far from each other
- * that double does not hold what most mergers give. A component's cheapest partner is looked for in a tree of
- * boxes around means, at first and when one of the two has changed: {@code O(N D)} time at most, and {@code O(D³)} for each cost that bounds
+ * covariances are rounded, and costs near the least normal number or below it, as of components of subnormal weight, may fall short of it. It needs
+ * {@code O(N D²)} memory, and {@code O(N²)}, in {@code O(N³)} time, of components so far from each other that double does not hold what most
+ * mergers give. A component's cheapest partner is looked for in a tree of boxes around means, at first and when one of the two has changed: {@code O(N D)} time at most, and {@code O(D³)} for each cost that bounds
  * do not rule out. A {@code MixtureReduction} is immutable and safe for use by any number of threads.
  *
  * <p>{@link #reducer} is for a filter that reduces at every time step: it keeps its memory, writes to the caller's arrays, and shares

@@ -192,8 +192,15 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch, LowRankBatc
   /** Whether it can be written out as full factors: {@link #full}. */
   public abstract boolean isExpandable();
 
-  /** Writes out a diagonal batch as one of diagonal factors; returns a full one itself. */
+  /** Writes out a diagonal batch as one of diagonal factors, and one of low rank as its covariances; returns a full one itself. */
   public abstract FullBatch full();
+
+  /** Returns what to throw where that is too large for an array. */
+  final IllegalArgumentException tooManyWrittenOut(String kind) {
+    return new IllegalArgumentException(
+        "%s covariances are written out as full covariances here: %d of dimension %d are too many"
+            .formatted(kind, size(), dimension()));
+  }
 
   /** Bytes of the values. */
   abstract long valueBytes();

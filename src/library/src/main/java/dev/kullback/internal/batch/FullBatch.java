@@ -160,9 +160,7 @@ public final class FullBatch extends Batch {
     int d = g.dimension();
     int factors = g.isShared() ? 1 : g.size();
     if (d > MOST_DIMENSIONS || (long) factors * Cholesky.packedLength(d) > MOST_ELEMENTS) {
-      throw new IllegalArgumentException(
-          "diagonal covariances are written out as full covariances here: %d of dimension %d are too many"
-              .formatted(g.size(), d));
+      throw g.tooManyWrittenOut("diagonal");
     }
     double[] scaleTril = new double[factors * Cholesky.packedLength(d)];
     double[] low = g.kind() == Scale.STD ? null : new double[scaleTril.length];

@@ -314,9 +314,7 @@ public final class LowRankBatch extends Batch {
   @Override
   public FullBatch full() {
     if (!isExpandable()) {
-      throw new IllegalArgumentException(
-          "low-rank covariances are written out as full covariances here: %d of dimension %d are too many"
-              .formatted(size(), dimension()));
+      throw tooManyWrittenOut("low-rank");
     }
     return FULL.of(this);
   }

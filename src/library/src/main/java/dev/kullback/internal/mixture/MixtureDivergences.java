@@ -268,7 +268,7 @@ public final class MixtureDivergences {
     int from = q.offsets[first];
     int to = q.offsets[last];
     requireArray((long) (to - from) * omega.length, "of q's components from p's");
-    Batch all = // written out once, where each part would be in each call
+    Batch all = // written out once, not each part in each call
         p.components instanceof FullBatch ? LowRankBatch.writtenOut(q.components) : q.components;
     Batch part =
         to - from == pi.length ? all : MixtureBatch.part(all, new int[] {from, to, pi.length}, 0);

@@ -295,9 +295,11 @@ final class PartnerTree {
     int n = count[leaf];
     shares(components.mass(i), weight[leaf], from, n, 2 * most);
     powers(from, n);
-    if (components.hasSums()) {
+    boolean hasSums = components.hasSums();
+    if (hasSums) {
       Arrays.fill(excess, from, n, 0);
     } else {
+      Arrays.fill(verdict, from, n, Double.NEGATIVE_INFINITY);
       compare(from, n);
     }
     for (int h = 0; h < dimension; h++) {
@@ -305,15 +307,13 @@ final class PartnerTree {
       double[] variances = variance[leaf * dimension + h];
       double m = components.center(i, h);
       double v = components.spread(i, h);
-      if (components.hasSums()) {
+      if (hasSums) {
         add(means, variances, from, n, m, v);
-      } else if (h == 0) {
-        begin(means, variances, from, n, m, v);
       } else {
         raise(means, variances, from, n, m, v);
       }
     }
-    if (components.hasSums()) {
+    if (hasSums) {
       judge(from, n);
     }
     int m = 0;
@@ -340,10 +340,15 @@ final class PartnerTree {
     }
   }
 
-  /** Makes {@code 1 − e^−z}, from above, and at most z, times the shares, and {@code e^−z}, too. */
+  /** Returns {@code 1 − e^−z}, from above, and at most z. */
+  private static double rest(double z, double power) {
+    return Math.min(z, 1 + 0x1p-20 - power);
+  }
+
+  /** Multiplies {@code e^−z}, and {@link #rest}, by the shares. */
   private void compare(int from, int n) {
     for (int p = from; p < n; p++) {
-      double least = Math.min(exponent[p], 1 + 0x1p-20 - power[p]);
+      double least = rest(exponent[p], power[p]);
       power[p] *= share[p] * other[p];
       own[p] = least * share[p];
       others[p] = least * other[p];
@@ -361,13 +366,6 @@ final class PartnerTree {
     t *= t;
     t *= t;
     return t * t;
-  }
-
-  private void begin(double[] means, double[] variances, int from, int n, double m, double v) {
-    for (int p = from; p < n; p++) {
-      double d = means[p] - m;
-      verdict[p] = power[p] * (d * d) - (own[p] * v + others[p] * variances[p]);
-    }
   }
 
   private void raise(double[] means, double[] variances, int from, int n, double m, double v) {
@@ -389,11 +387,11 @@ final class PartnerTree {
 
   private void judge(int from, int n) {
     for (int p = from; p < n; p++) {
-      verdict[p] = excess[p] * power[p] - Math.min(exponent[p], 1 + 0x1p-20 - power[p]);
+      verdict[p] = excess[p] * power[p] - rest(exponent[p], power[p]);
     }
   }
 
-  /** Makes what is the less for places of a leaf, from one on, the less a merger with component i may cost. */
+  /** Makes estimates, for the places of a leaf from one on, of the squared distance of the means that a merger with component i costs. */
   void promise(int i, int leaf, int from) {
     int n = count[leaf];
     Arrays.fill(promise, from, n, 0);
@@ -421,6 +419,7 @@ final class PartnerTree {
     }
   }
 
+  /** Returns the p-th estimate of the leaf that {@link #promise(int, int, int)} was called for. */
   double promise(int p) {
     return promise[p];
   }

@@ -120,7 +120,7 @@ final class FloatNearKernel {
       return 0;
     }
     boolean isPacked = form.isPacked(q, p, t.column / NR, open);
-    if (isPacked) { // read pair by pair, too
+    if (!vectors && isPacked) { // pairs read it, too
       form.panel(p, FloatNearForm.areMixed(q, p), t.column / NR);
     }
     if (!vectors || !isPacked) {
