@@ -161,6 +161,11 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     return near32 != null && near32.isOfOtherKinds(q, p);
   }
 
+  /** Calls the micro-kernels of floats, for a trial: keeps nothing. */
+  public void exercise(int calls) {
+    floats.exercise(calls);
+  }
+
   /** Computes all pairs of two such batches by the near form alone, for a trial: keeps nothing. */
   public void tryNear(DiagonalBatch q, DiagonalBatch p, BlockTarget spare, boolean vectors) {
     boolean wide = q.isDouble() || p.isDouble();

@@ -37,6 +37,12 @@ abstract class TileSums<A> extends BlockSums<A> {
   /** Whether sums are promoted as they are computed, and none is left in {@link #acc}. */
   abstract boolean isPromoted();
 
+  /**
+   * Calls every micro-kernel, on one dimension: C2 compiles a method after some thousand calls, whatever it does in them, and until
+   * then each vector operation takes 0.1 to 5 µs and has C2 compile what stands in for it.
+   */
+  abstract void exercise(int calls);
+
   /** Promotes a tile that was computed whole, if that has left it in {@link #acc}. */
   abstract void promote(Tile t);
 }

@@ -235,9 +235,7 @@ import dev.kullback.internal.formula.TileBound;
 <#if !asVectors>
 import dev.kullback.internal.work.Worker;
 </#if>
-<#if !asVectors || isProduct>
 import java.util.Arrays;
-</#if>
 <@imports>
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.IntVector;
@@ -481,6 +479,30 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
   }
 
   @Override
+  void exercise(int calls) {
+    float[] columns = new float[FIELDS * NR];
+    Arrays.fill(columns, 1);
+    if (rows.length < FIELDS * MR) {
+      rows = new float[FIELDS * MR];
+    }
+    Arrays.fill(rows, 0, FIELDS * MR, 1);
+    arePacked = false;
+    computed = NONE;
+    for (int n = 0; n < calls; n++) {
+      for (int count = NR; count >= V<#if usual> / 2</#if>; count /= 2) {
+<#if isProduct>
+        multiply(0, columns, 0, count, 1, 0);
+<#else>
+        addTerms(0, ${usual?then("MR, ", "")}columns, 0, count, 1, acc, 0, n % 2 == 0);
+</#if>
+      }
+<#if usual>
+      addTerms(0, 4, columns, 0, NR, 1, acc, 0, n % 2 == 0);
+</#if>
+    }
+  }
+
+  @Override
   void promote(Tile t) {
     if (!isPromoted()) {
       Epilogue.promote(Epilogue.accumulators(acc, r[0]), r[0], 0, t.rows * NR, true);
@@ -660,7 +682,7 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
               int a = ((i - i % MR) * d + run * MR) * FIELDS + i % MR;
               int b = ((column - column % NR) * d + run * NR) * FIELDS + column % NR + j;
               int length = Math.min(RUN, last - run);
-              multiply(a, b, columns - j, length, i * NR + j);
+              multiply(a, valuesP(), b, columns - j, length, i * NR + j);
             }
           }
         }
@@ -691,8 +713,7 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
 </#if>
   }
 
-  private void multiply(int r, int c, int count, int length, int to) {
-    float[] columns = valuesP();
+  private void multiply(int r, float[] columns, int c, int count, int length, int to) {
     if (MR == 4) {
       tile4x1(rows, r, columns, c, length, numerators, to, products, exponents<#if isExcess>, -weight</#if>);
       if (count > V) {
@@ -756,7 +777,7 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
       for (int i = from; i < to; i += MR) {
         int at = (i * d + h * MR) * FIELDS;
         for (int j = 0; j < columns; j += 2 * V) {
-          addTerms(at, ${usual?then("to - i, ", "")}c + j, columns - j, length, sums, i * NR + j, first);
+          addTerms(at, ${usual?then("to - i, ", "")}valuesP(), c + j, columns - j, length, sums, i * NR + j, first);
         }
       }
       if (d > PROMOTED && (last || (h + KC) % PROMOTED == 0)) {
@@ -772,13 +793,13 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
 <#if usual>
       int rowCount,
 </#if>
+      float[] columns,
       int c,
       int columnCount,
       int length,
       float[] sums,
       int to,
       boolean first) {
-    float[] columns = valuesP();
     if (MR == 4 && columnCount > V) {
 <#list 0..<(4 / formulas[name].rows) as k><#local i = k * formulas[name].rows>
       ${tileName(formulas[name].rows, 2, 1)}(rows, r + ${i}, columns, c, length, sums, to + ${i} * NR, first);

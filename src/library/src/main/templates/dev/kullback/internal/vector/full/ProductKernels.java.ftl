@@ -30,7 +30,7 @@ import dev.kullback.internal.work.Worker;
 <#else>
 /** {@link ProductKernels} without vectors: the same text, so the same bits. */
 </#if>
-final class ${class} {
+<#if asVectors>public </#if>final class ${class} {
 <@species/>
 
   /**
@@ -62,6 +62,21 @@ final class ${class} {
   private int length;
   private int height;
 
+<#if asVectors>
+  /** Calls the micro-kernels, each on one entry of K, so often that C2 compiles them. */
+  public static void exercise(int calls) {
+    double[] rows = new double[MR];
+    double[] columns = new double[NR];
+    double[] products = new double[MR * NR];
+    for (int n = 0; n < calls; n++) {
+      for (int count = NR; count > 0; count -= V) {
+        ProductMicroKernels.multiply(
+            rows, 0, 1, MR, columns, 0, 1, count, products, 0, n % 2 == 0);
+      }
+    }
+  }
+
+</#if>
   /** Computes the products of rows [row0, row1) and columns [column, end), of whole panels. */
   void compute(FullRows q, int row0, int row1, FullColumns p, int column, int end, Worker worker) {
     int triangle = p.triangle();
