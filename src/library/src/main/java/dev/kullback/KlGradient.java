@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>{@link #q(float[], float[])} and {@link #p(float[], float[])} say where the results of all following calls go: in the layout of what the batch was
  * made of, row-major {@code [N, D]} and {@code [M, D]}, or of factors {@code [N, D, D]}, 0 above the diagonal, or packed {@code [N, D(D+1)/2]}. They are
- * overwritten. Where neither is said for a batch, its gradient is not stored. If q is p, the same object, the parameters are the same, and q's arrays
+ * overwritten. A batch without arrays has its gradient left out; a call for which there are none at all is an {@link IllegalStateException}. If q is p, the same object, the parameters are the same, and q's arrays
  * get the sum of both gradients.
  *
  * <pre>
@@ -130,6 +130,10 @@ public final class KlGradient {
     Arguments.checkStandard(engine.formula(), batch(q, "q"));
     checkCotangent(q, cotangent);
     checkTarget(true, q);
+    if (!call.isSent(true)) {
+      throw new IllegalStateException(
+          "nowhere to store the gradient; give arrays by q(mean, scale) before");
+    }
     pairs(q, null, cotangent);
   }
 
@@ -270,6 +274,20 @@ public final class KlGradient {
     }
     checkTarget(true, q);
     checkTarget(false, p);
+    if (!call.isSent(true) && !call.isSent(false)) {
+      throw new IllegalStateException(
+          "nowhere to store gradients; give arrays by q(mean, scale), p(mean, scale) or both before");
+    }
+  }
+
+  /** Describes the engine and whose gradients are stored. */
+  @Override
+  public String toString() {
+    String stored =
+        call.isSent(true)
+            ? call.isSent(false) ? "of q and p" : "of q"
+            : call.isSent(false) ? "of p" : "not stored yet";
+    return "KlGradient[%s, gradients %s]".formatted(owner.engine.describe(), stored);
   }
 
   private void checkTarget(boolean ofQ, Gaussians gaussians) {

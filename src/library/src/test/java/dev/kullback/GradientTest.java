@@ -681,6 +681,19 @@ class GradientTest {
       assertRejected(
           () -> engine.gradient().p(four, new float[4]).rowSum(q, q, two),
           "q is p, whose gradient");
+      KlGradient none = engine.gradient();
+      assertThat(none).hasToString("KlGradient[%s, gradients not stored yet]".formatted(engine));
+      assertThat(none.p(new float[4], new float[4])).asString().endsWith("gradients of p]");
+      for (ThrowingCallable call :
+          List.<ThrowingCallable>of(
+              () -> engine.gradient().rowSum(q, q, two),
+              () -> engine.gradient().aligned(q, q, two),
+              () -> engine.gradient().pairwise(q, q, g),
+              () -> none.toStandardNormal(q, two))) {
+        assertThatThrownBy(call)
+            .isInstanceOf(IllegalStateException.class)
+            .hasMessageStartingWith("nowhere to store");
+      }
       DiagonalGaussians zero =
           Batch.Kind.STD.of(four, new float[4], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
       assertRejected(() -> gradient.rowSum(zero, q, two), "q is deterministic (std 0)");

@@ -10,6 +10,7 @@ import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -19,6 +20,7 @@ import picocli.CommandLine.Help;
 import picocli.CommandLine.IHelpSectionRenderer;
 import picocli.CommandLine.MissingParameterException;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Model.UsageMessageSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
@@ -198,6 +200,13 @@ public final class Main {
 
   /** Returns what is wrong with a command line; words that nothing takes may be why an option is missing. */
   private static String message(ParameterException e) {
+    if (e.getValue() != null && e.getArgSpec() instanceof OptionSpec o && o.type().isEnum()) {
+      return "%s is %s: give one of %s"
+          .formatted(
+              o.longestName(),
+              e.getValue(),
+              String.join(", ", o.completionCandidates()).toLowerCase(Locale.ROOT));
+    }
     CommandLine command = e.getCommandLine();
     List<String> unmatched =
         switch (e) {
