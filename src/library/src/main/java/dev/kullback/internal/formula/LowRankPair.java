@@ -29,7 +29,8 @@ import org.jspecify.annotations.Nullable;
 final class LowRankPair implements Formula.Full {
   /**
    * Dimensions of a block. Each is an array of its own, so that loops have one index for all, as C2 makes no vectors of others: 0.7 of the time
-   * (Zen 4, D = 512, r = 8). Sums take two blocks at a time, an even number in all: 0.88 of the time, as the lanes are read and written half as often.
+   * (Zen 4, D = 512, r = 8). Two columns are multiplied with two others: three matrices' products took 15 µs that way, and 24 µs, with those of one
+   * more, column by column. With two blocks in a loop, 12 arrays, it took 27 µs (AVX-512, Intel, CPU family 6, JDK 25).
    */
   private static final int BLOCK = 64;
 
@@ -41,57 +42,65 @@ final class LowRankPair implements Formula.Full {
 
   private static final int UG = 1;
   private static final int GG_C = 2;
-  private static final int UG_C = 3;
-  private static final int UU_C = 4;
-  private static final int UU_XC = 5;
-  private static final int KINDS = 6;
+  private static final int WW_C = 3;
+  private static final int KINDS = 4;
 
   private final Worker worker;
   private final Capacitance capacitance = new Capacitance();
   private final LowRankExact exact = new LowRankExact();
 
-  /** Sums of products, and of those with one column the parts of each lane. */
+  /** Sums of products, and the parts of each lane of two by two of them, or of one. */
   private double[] sums = {};
 
-  private double[][] lanes = {};
-  private final double[] laneD = new double[BLOCK];
-  private final double[] laneU = new double[BLOCK];
-  private final double[] laneG = new double[BLOCK];
+  private final double[][] lanes = new double[4][BLOCK];
 
   private int blocks;
 
-  /** By block and dimension 1/v_p, c, x and d/v_p, and whether all c are 0. */
+  /** Columns of a matrix, rounded up to an even number. */
+  private int columns;
+
+  /** By block and dimension 1/v_p, c, x c, d/v_p and uM⁻¹u, whether all c are 0, and the greatest |x|. */
   private double[][] inverses = {};
 
   private double[][] changes = {};
   private double[][] excesses = {};
   private double[][] differences = {};
+  private double[][] leverages = {};
   private boolean isShared;
+  private double mostExcess;
 
-  /** Two blocks of a column of U or G, weighed. */
-  private final double[][] ofU = new double[2][BLOCK];
-
-  private final double[][] ofG = new double[2][BLOCK];
-  private final double[][] ofUc = new double[2][BLOCK];
-  private final double[][] ofGc = new double[2][BLOCK];
-  private final double[][] ofUxc = new double[2][BLOCK];
   private final Variance vq = new Variance();
   private final Variance vp = new Variance();
 
-  /** {@code UᵀV⁻¹d}; U and G, by block and column; sums of |c| u² and of |c| g². */
+  /** {@code UᵀV⁻¹d}; by column and block, U, V⁻¹U, UM⁻¹, G, V⁻¹G, cG and cW_q; sums of |c| u² and of |c| g². */
   private double[] ud = {};
 
   private double[][] u = {};
+  private double[][] ofU = {};
+  private double[][] solvedU = {};
   private double[][] g = {};
+  private double[][] ofG = {};
+  private double[][] ofGc = {};
+  private double[][] ofWc = {};
 
-  /** W_q by block and column, kept for the next pair, as the pairs of a block go row by row. */
+  /** W_q by column and block. */
   private double[][] w = {};
 
+  /** Whose values are at hand, as the pairs of a block have q or p in common with the one before, and for how many columns. */
   private @Nullable LowRankBatch ofW;
+
   private int rowOfW;
   private int rankOfW;
+  private @Nullable LowRankBatch ofP;
+  private int rowOfP;
+  private int rankOfP;
   private double[] sizeU = {};
   private double[] sizeG = {};
+
+  /** {@code tr M⁻¹P_c} and {@code tr M⁻¹U_xc}. */
+  private double traceOfUG;
+
+  private double traceOfUU;
 
   /** M⁻¹; A, which L replaces; and a matrix to multiply by. */
   private double[] inverse = {};
@@ -112,6 +121,7 @@ final class LowRankPair implements Formula.Full {
   @Override
   public void clear() {
     ofW = null;
+    ofP = null;
   }
 
   @Override
@@ -123,7 +133,7 @@ final class LowRankPair implements Formula.Full {
     }
     int r = Math.max(q.rank(), p.rank());
     makeRoom(q.dimension(), r);
-    capacitance.set(p, j, r);
+    takeP(p, j, r);
     double squares = sum(q, i, p, j);
     double diagonal = 2 * PairKl.stable(q.diagonal(), i, p.diagonal(), j);
     double kl = 0.5 * total(q.dimension(), diagonal, squares);
@@ -140,28 +150,84 @@ final class LowRankPair implements Formula.Full {
   }
 
   private void makeRoom(int d, int r) {
-    blocks = 2 * Math.ceilDiv(d, 2 * BLOCK);
+    blocks = Math.ceilDiv(d, BLOCK);
+    columns = r + r % 2;
     if (inverses.length < blocks) {
       inverses = new double[blocks][BLOCK];
       changes = new double[blocks][BLOCK];
       excesses = new double[blocks][BLOCK];
       differences = new double[blocks][BLOCK];
+      leverages = new double[blocks][BLOCK];
+      clear();
     }
-    if (u.length < r * blocks) {
-      u = new double[r * blocks][BLOCK];
-      g = new double[r * blocks][BLOCK];
-      w = new double[r * blocks][BLOCK];
-      ofW = null;
+    if (u.length < columns * blocks) {
+      u = new double[columns * blocks][BLOCK];
+      ofU = new double[columns * blocks][BLOCK];
+      solvedU = new double[columns * blocks][BLOCK];
+      g = new double[columns * blocks][BLOCK];
+      ofG = new double[columns * blocks][BLOCK];
+      ofGc = new double[columns * blocks][BLOCK];
+      ofWc = new double[columns * blocks][BLOCK];
+      w = new double[columns * blocks][BLOCK];
+      clear();
     }
     if (ud.length < r) {
       sums = new double[KINDS * r * r];
-      lanes = new double[KINDS * r][BLOCK];
       inverse = new double[r * r];
       a = new double[r * r];
       spare = new double[r * r];
       ud = new double[r];
       sizeU = new double[r];
       sizeG = new double[r];
+      clear();
+    }
+  }
+
+  /** Takes what depends on p alone, if it is not at hand: V⁻¹, C, M⁻¹, V⁻¹U, UM⁻¹ and uM⁻¹u. */
+  private void takeP(LowRankBatch p, int j, int r) {
+    if (p == ofP && j == rowOfP && r == rankOfP) {
+      return;
+    }
+    ofP = p;
+    rowOfP = j;
+    rankOfP = r;
+    int d = p.dimension();
+    capacitance.set(p, j, r);
+    invert(r);
+    Scale kind = p.diagonal().kind();
+    for (int b = 0; b < blocks; b++) {
+      int length = Math.clamp(d - b * BLOCK, 0, BLOCK);
+      for (int t = 0, at = j * d + b * BLOCK; t < length; t++, at++) {
+        inverses[b][t] = 1 / kind.variance(p.diagonal().scale(at));
+      }
+      Arrays.fill(inverses[b], length, BLOCK, 0);
+    }
+    transpose(p, j, u);
+    for (int b = 0; b < blocks; b++) {
+      Arrays.fill(leverages[b], 0);
+      for (int k = 0; k < columns; k++) {
+        double[] x = u[k * blocks + b];
+        multiply(inverses[b], x, ofU[k * blocks + b]);
+        double[] y = solvedU[k * blocks + b];
+        Arrays.fill(y, 0);
+        for (int l = 0; k < r && l < r; l++) {
+          addMultiple(y, inverse[k * r + l], u[l * blocks + b]);
+        }
+        addProduct(leverages[b], x, y);
+      }
+    }
+  }
+
+  private void invert(int r) {
+    double[] c = capacitance.inverse();
+    for (int k = 0; k < r; k++) {
+      for (int l = 0; l <= k; l++) {
+        double sum = 0;
+        for (int m = k; m < r; m++) {
+          sum += c[m * r + k] * c[m * r + l];
+        }
+        inverse[k * r + l] = inverse[l * r + k] = sum;
+      }
     }
   }
 
@@ -169,60 +235,66 @@ final class LowRankPair implements Formula.Full {
   private double sum(LowRankBatch q, int i, LowRankBatch p, int j) {
     int r = capacitance.rank();
     double squares = take(q, i, p, j);
-    transpose(p, j, u);
     if (q != ofW || i != rowOfW || r != rankOfW) {
       transpose(q, i, w);
       ofW = q;
       rowOfW = i;
       rankOfW = r;
     }
-    for (int k = 0; k < r * blocks; k++) {
-      subtract(w[k], u[k], g[k]);
+    traceOfUG = 0;
+    for (int k = 0; k < columns; k++) {
+      weigh(k, r);
     }
-    for (int k = 0; k < r; k++) {
-      for (int place = 0; place < KINDS * r; place++) {
-        Arrays.fill(lanes[place], 0);
-      }
-      Arrays.fill(laneD, 0);
-      Arrays.fill(laneU, 0);
-      Arrays.fill(laneG, 0);
-      for (int b = 0; b < blocks; b += 2) {
-        weigh(k, b, 0);
-        weigh(k, b + 1, 1);
-        for (int l = 0; l < r; l++) {
-          double[] x0 = u[b * r + l];
-          double[] x1 = u[(b + 1) * r + l];
-          double[] y0 = g[b * r + l];
-          double[] y1 = g[(b + 1) * r + l];
-          addProducts(lanes[UG * r + l], ofU[0], y0, ofU[1], y1);
-          if (l <= k) {
-            addProducts(lanes[GG * r + l], ofG[0], y0, ofG[1], y1);
-          }
-          if (!isShared) {
-            addProducts(lanes[UG_C * r + l], ofUc[0], y0, ofUc[1], y1);
-          }
-          if (l <= k && !isShared) {
-            addProducts(lanes[GG_C * r + l], ofGc[0], y0, ofGc[1], y1);
-            addProducts(lanes[UU_C * r + l], ofUc[0], x0, ofUc[1], x1);
-            addProducts(lanes[UU_XC * r + l], ofUxc[0], x0, ofUxc[1], x1);
-          }
-        }
-      }
-      ud[k] = total(laneD);
-      sizeU[k] = total(laneU);
-      sizeG[k] = total(laneG);
-      for (int kind = 0; kind < KINDS; kind++) {
-        boolean isSymmetric = kind != UG && kind != UG_C;
-        for (int l = 0; l < (isSymmetric ? k + 1 : r); l++) {
-          double sum = total(lanes[kind * r + l]);
-          sums[(kind * r + k) * r + l] = sum;
-          if (isSymmetric) {
-            sums[(kind * r + l) * r + k] = sum;
-          }
-        }
-      }
+    addUp(UG, ofU, g, r);
+    addUp(GG, ofG, g, r);
+    if (isShared) {
+      Arrays.fill(sums, GG_C * r * r, KINDS * r * r, 0);
+      traceOfUU = 0;
+      return squares;
     }
+    addUp(GG_C, ofGc, g, r);
+    addUp(WW_C, ofWc, w, r);
+    Arrays.fill(lanes[0], 0);
+    for (int b = 0; b < blocks; b++) {
+      addProduct(lanes[0], excesses[b], leverages[b]);
+    }
+    traceOfUU = total(lanes[0]);
     return squares;
+  }
+
+  /** Sums the products of the columns of two matrices, two by two; all but those with U are symmetric. */
+  private void addUp(int kind, double[][] x, double[][] y, int r) {
+    for (int k = 0; k < columns; k += 2) {
+      for (int l = 0; l < (kind == UG ? columns : k + 2); l += 2) {
+        for (double[] lane : lanes) {
+          Arrays.fill(lane, 0);
+        }
+        int row = k * blocks;
+        int column = l * blocks;
+        for (int b = 0; b < blocks; b++, row++, column++) {
+          addProducts(
+              lanes[0],
+              lanes[1],
+              lanes[2],
+              lanes[3],
+              x[row],
+              x[row + blocks],
+              y[column],
+              y[column + blocks]);
+        }
+        for (int place = 0; place < 4; place++) {
+          int m = k + place / 2;
+          int n = l + place % 2;
+          if (m < r && n < r && (kind == UG || n <= m)) {
+            double sum = total(lanes[place]);
+            sums[(kind * r + m) * r + n] = sum;
+            if (kind != UG) {
+              sums[(kind * r + n) * r + m] = sum;
+            }
+          }
+        }
+      }
+    }
   }
 
   /** Takes what weighs the dimensions, 0 beyond them. */
@@ -232,6 +304,7 @@ final class LowRankPair implements Formula.Full {
     Scale kindP = p.diagonal().kind();
     double squares = 0;
     isShared = true;
+    mostExcess = 0;
     for (int h = 0; h < d; h++) {
       double sq = q.diagonal().scale(i * d + h);
       double sp = p.diagonal().scale(j * d + h);
@@ -244,19 +317,18 @@ final class LowRankPair implements Formula.Full {
         x = Variance.excess(vq, vp);
       }
       double difference = q.diagonal().mean(i * d + h) - p.diagonal().mean(j * d + h);
-      double inverse = 1 / kindP.variance(sp);
       int b = h / BLOCK;
       int t = h % BLOCK;
-      inverses[b][t] = inverse;
-      changes[b][t] = x == 0 ? 0 : x / kindQ.variance(sq);
-      excesses[b][t] = x;
+      double c = x == 0 ? 0 : x / kindQ.variance(sq);
+      changes[b][t] = c;
+      excesses[b][t] = c * x;
       isShared &= x == 0;
-      differences[b][t] = difference * inverse;
+      mostExcess = Math.max(mostExcess, Math.abs(x));
+      differences[b][t] = difference * inverses[b][t];
       squares += difference * differences[b][t];
     }
     for (int b = d / BLOCK; b < blocks; b++) {
       int end = Math.max(0, d - b * BLOCK);
-      Arrays.fill(inverses[b], end, BLOCK, 0);
       Arrays.fill(changes[b], end, BLOCK, 0);
       Arrays.fill(excesses[b], end, BLOCK, 0);
       Arrays.fill(differences[b], end, BLOCK, 0);
@@ -264,19 +336,15 @@ final class LowRankPair implements Formula.Full {
     return squares;
   }
 
-  /**
-   * Puts the columns of W where they are blocks, with 0 behind the dimensions and for those that it lacks. With dimensions in the outer loop and W_q
-   * anew for each pair, a pair took 58 µs instead of 50 (Zen 4, D = 512, r = 8).
-   */
+  /** Puts the columns of W where they are blocks, with 0 behind the dimensions and for those that it lacks. */
   private void transpose(LowRankBatch batch, int i, double[][] to) {
     double[] factor = batch.factor();
     int d = batch.dimension();
     int rank = batch.rank();
-    int r = capacitance.rank();
     for (int b = 0; b < blocks; b++) {
       int length = Math.clamp(d - b * BLOCK, 0, BLOCK);
-      for (int k = 0; k < r; k++) {
-        double[] column = to[b * r + k];
+      for (int k = 0; k < columns; k++) {
+        double[] column = to[k * blocks + b];
         int end = k < rank ? length : 0;
         for (int t = 0, from = (i * d + b * BLOCK) * rank + k; t < end; t++, from += rank) {
           column[t] = factor[from];
@@ -286,27 +354,35 @@ final class LowRankPair implements Formula.Full {
     }
   }
 
-  /** Multiplies columns k of U and G by what weighs a block's dimensions, the first or second of two. */
-  private void weigh(int k, int b, int place) {
-    int r = capacitance.rank();
-    double[] x = u[b * r + k];
-    double[] y = g[b * r + k];
-    multiply(inverses[b], x, ofU[place]);
-    multiply(inverses[b], y, ofG[place]);
-    addProduct(laneD, differences[b], x);
-    if (isShared) {
-      return;
+  /** Computes column k of G, and it and that of W_q by what weighs the dimensions, and sums what has one column. */
+  private void weigh(int k, int r) {
+    for (double[] lane : lanes) {
+      Arrays.fill(lane, 0);
     }
-    multiply(changes[b], x, ofUc[place]);
-    multiply(changes[b], y, ofGc[place]);
-    multiply(excesses[b], ofUc[place], ofUxc[place]);
-    addSize(laneU, ofUc[place], x);
-    addSize(laneG, ofGc[place], y);
+    for (int b = 0, at = k * blocks; b < blocks; b++, at++) {
+      subtract(w[at], u[at], inverses[b], g[at], ofG[at]);
+      addProduct(lanes[0], differences[b], u[at]);
+      if (!isShared) {
+        multiply(changes[b], g[at], w[at], ofGc[at], ofWc[at]);
+        addProduct(lanes[1], ofGc[at], solvedU[at]);
+        addSizes(lanes[2], lanes[3], changes[b], u[at], ofGc[at], g[at]);
+      }
+    }
+    if (k < r) {
+      ud[k] = total(lanes[0]);
+      traceOfUG += total(lanes[1]);
+      sizeU[k] = total(lanes[2]);
+      sizeG[k] = total(lanes[3]);
+    }
   }
 
-  private static void addSize(double[] sums, double[] x, double[] y) {
+  // Loops of which C2 makes vectors.
+
+  private static void addSizes(
+      double[] ofU, double[] ofG, double[] c, double[] u, double[] gc, double[] g) {
     for (int t = 0; t < BLOCK; t++) {
-      sums[t] += Math.abs(x[t] * y[t]);
+      ofU[t] += Math.abs(c[t]) * (u[t] * u[t]);
+      ofG[t] += Math.abs(gc[t] * g[t]);
     }
   }
 
@@ -316,22 +392,47 @@ final class LowRankPair implements Formula.Full {
     }
   }
 
-  private static void subtract(double[] x, double[] y, double[] to) {
+  private static void multiply(double[] x, double[] y, double[] z, double[] to, double[] other) {
     for (int t = 0; t < BLOCK; t++) {
-      to[t] = x[t] - y[t];
+      to[t] = x[t] * y[t];
+      other[t] = x[t] * z[t];
+    }
+  }
+
+  private static void subtract(double[] x, double[] y, double[] by, double[] to, double[] product) {
+    for (int t = 0; t < BLOCK; t++) {
+      double difference = x[t] - y[t];
+      to[t] = difference;
+      product[t] = difference * by[t];
     }
   }
 
   private static void addProducts(
-      double[] sums, double[] x0, double[] y0, double[] x1, double[] y1) {
+      double[] s00,
+      double[] s01,
+      double[] s10,
+      double[] s11,
+      double[] x0,
+      double[] x1,
+      double[] y0,
+      double[] y1) {
     for (int t = 0; t < BLOCK; t++) {
-      sums[t] += x0[t] * y0[t] + x1[t] * y1[t];
+      s00[t] += x0[t] * y0[t];
+      s01[t] += x0[t] * y1[t];
+      s10[t] += x1[t] * y0[t];
+      s11[t] += x1[t] * y1[t];
     }
   }
 
   private static void addProduct(double[] sums, double[] x, double[] y) {
     for (int t = 0; t < BLOCK; t++) {
       sums[t] += x[t] * y[t];
+    }
+  }
+
+  private static void addMultiple(double[] sums, double x, double[] y) {
+    for (int t = 0; t < BLOCK; t++) {
+      sums[t] += x * y[t];
     }
   }
 
@@ -351,7 +452,7 @@ final class LowRankPair implements Formula.Full {
 
   /**
    * Returns 2 KL, and bounds the error of half of it. To first order, each sum of products errs by γ times the root of the product of the sums
-   * of its factors' squares, γ = (D/64 + 64 + r + 16)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at most.
+   * of its factors' squares, γ = (D/64 + 64 + 2r + 16)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at most.
    */
   private double total(int d, double diagonal, double squares) {
     int r = capacitance.rank();
@@ -359,13 +460,7 @@ final class LowRankPair implements Formula.Full {
     double[] gram = capacitance.gram();
     for (int k = 0; k < r; k++) {
       for (int l = 0; l <= k; l++) {
-        double sum = 0;
-        for (int m = k; m < r; m++) {
-          sum += w[m * r + k] * w[m * r + l];
-        }
-        inverse[k * r + l] = inverse[l * r + k] = sum;
-        a[k * r + l] = at(UG, k, l) + at(UG, l, k) + at(GG, k, l);
-        a[k * r + l] -= at(UU_C, k, l) + at(UG_C, k, l) + at(UG_C, l, k) + at(GG_C, k, l);
+        a[k * r + l] = at(UG, k, l) + at(UG, l, k) + at(GG, k, l) - at(WW_C, k, l);
         a[l * r + k] = a[k * r + l];
       }
     }
@@ -382,7 +477,7 @@ final class LowRankPair implements Formula.Full {
       weighted += root * root * x;
     }
     double size = 2 * Math.sqrt(own * other) + other + weighted;
-    double sum = diagonal;
+    double sum = diagonal + 2 * traceOfUG - traceOfUU;
     double sizes = 8 * diagonal;
     for (int k = 0; k < r; k++) {
       for (int l = 0; l < r; l++) {
@@ -392,11 +487,11 @@ final class LowRankPair implements Formula.Full {
           y += inverse[k * r + m] * gram[m * r + l];
         }
         sum += y * at(GG, l, k);
-        sum += x * (at(GG_C, k, l) + 2 * at(UG_C, k, l) - at(UU_XC, k, l));
+        sum += x * at(GG_C, k, l);
         sizes += Math.abs(y) * root(at(GG, k, k), at(GG, l, l));
         sizes += Math.abs(x) * root(sizeG[k], sizeG[l]);
         sizes += 2 * Math.abs(x) * root(sizeU[k], sizeG[l]);
-        sizes += Math.abs(x) * root(at(UU_XC, k, k), at(UU_XC, l, l));
+        sizes += Math.abs(x) * mostExcess * root(sizeU[k], sizeU[l]);
       }
     }
     double product = solved(UG * r * r, sums, r, r);
@@ -407,7 +502,7 @@ final class LowRankPair implements Formula.Full {
     double least = excesses(r);
     sum += excess;
     sizes += 2 * (norm + size * 0x1p-40) * size / least + excess;
-    double unit = 0x1p-53 * ((double) d / BLOCK + BLOCK + r + 16) + capacitance.error();
+    double unit = 0x1p-53 * ((double) d / BLOCK + BLOCK + 2 * r + 16) + capacitance.error();
     error = least >= LEAST_PIVOT ? 0.5 * unit * sizes : Double.POSITIVE_INFINITY;
     return sum;
   }

@@ -138,6 +138,11 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
 
   private final double[] rooms = new double[NR];
 
+  /** Which entries of the group in the panel are to be recomputed, {@code [i][NR]}, and whether any is. */
+  private final boolean[] open = new boolean[MOST_GROUP * NR];
+
+  private boolean hasOpen;
+
   /**
    * Makes a kernel of one thread.
    *
@@ -191,6 +196,9 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
         }
         for (int i = first; i < end && left > 0; i++) {
           store(operands, i, i - first, column, count, isTried, out);
+        }
+        if (hasOpen) {
+          storeOpen(operands, first, end, column, count, out);
         }
       }
     }
@@ -434,7 +442,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
   }
 
   /**
-   * Stores the divergences of a row in a column panel, and recomputes those whose error bound exceeds the tolerance.
+   * Stores the divergences of a row in a column panel, and notes as open those whose error bound exceeds the tolerance.
    *
    * @param isSingle whether those that products in float settle are stored
    */
@@ -453,12 +461,25 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
       if (isSingle && isSettled(singleRooms[row * NR + j])) {
         continue;
       }
-      double value = values[j];
-      if (!isSettled(rooms[j])) {
-        value = pair == null ? Double.NaN : pair.of(q, i, operands.p(), column + j);
-      }
-      out.put(i, column + j, value);
+      boolean isOpen = !isSettled(rooms[j]);
+      out.put(i, column + j, isOpen ? Double.NaN : values[j]);
+      open[row * NR + j] = isOpen;
+      hasOpen |= isOpen;
     }
+  }
+
+  /** Recomputes what is open of a group in a column panel, column by column, as a pair goes on from what the one before knows of its p. */
+  private void storeOpen(
+      LowRankOperands operands, int first, int end, int column, int count, BlockTarget out) {
+    for (int j = 0; j < count && pair != null; j++) {
+      for (int i = first; i < end; i++) {
+        if (open[(i - first) * NR + j]) {
+          out.put(i, column + j, pair.of(operands.q(), i, operands.p(), column + j));
+        }
+      }
+    }
+    Arrays.fill(open, false);
+    hasOpen = false;
   }
 <@bound name="bound"/>
 <@bound name="boundSingle" form="single"/>
