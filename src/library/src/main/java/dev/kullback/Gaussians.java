@@ -22,11 +22,10 @@ import java.util.stream.IntStream;
  * <ul>
  *   <li>The means μ are row-major {@code [N, D]} and finite, and N is {@code mean.length / D}. The scales are of the shape and
  *       within the range that their kind tells; a policy says what else is done with those of diagonal kinds.
- *   <li>Scales of one Gaussian are shared by all N: D numbers of a diagonal kind, D² of matrices, {@code D(D+1)/2} of packed factors. The
- *       batch is, to the bit, that of an array that repeats them N times. It keeps D numbers of a diagonal kind once; a shared matrix is
- *       factored once, but its factor kept N times. No other length is repeated: not one number, nor N of them, nor a single mean. D numbers
- *       of a diagonal kind are refused where N = D > 1, as they may be one for each Gaussian, {@code [N]}: write out {@code [N, D]}, the D
- *       numbers N times, or each of them D times.
+ *   <li>Scales of one Gaussian are shared by all N: D numbers of a diagonal kind, D² of matrices, {@code D(D+1)/2} of packed factors. N numbers of
+ *       a diagonal kind are one for each Gaussian, in all its dimensions. The batch is, to the bit, that of an array that repeats them. It keeps
+ *       them as they were given; a shared matrix is factored once. No other length is repeated: neither one number nor a single mean. D numbers of a
+ *       diagonal kind are refused where N = D > 1, as they may be either: write out {@code [N, D]}, the D numbers N times, or each of them D times.
  *   <li>An invalid value or matrix causes an {@link InvalidGaussianException}, which tells the array, the Gaussian and the element.
  *       Arrays that do not have these shapes, or are too large, cause another {@link IllegalArgumentException}.
  *   <li>Arrays of {@code float} make a batch of float precision, and arrays of {@code double} one of double precision.

@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
  * <p>A method computes the derivatives of {@code Σ g · out}, where {@code out} is what the engine's method of the same name gives for the same
  * batches and g, the cotangent, is the derivative of a loss by it. They are those by the parameters <em>as they were given</em>: by means, and by
  * σ, σ², ln σ² or 1/σ², or by the factor L, whatever {@link ScaleKind} the batch was made of. A scale that {@link ScalePolicy#CLAMPED} has changed
- * has the derivative 0, and scales that a batch's Gaussians share have one for each Gaussian, to be added up.
+ * has the derivative 0. Scales that a batch's Gaussians share have one for each Gaussian, and those of one number for each Gaussian one in each
+ * dimension, to be added up.
  *
  * <p>{@link #q(float[], float[])} and {@link #p(float[], float[])} say where the results of all following calls go: in the layout of what the batch was
  * made of, row-major {@code [N, D]} and {@code [M, D]}, or of factors {@code [N, D, D]}, 0 above the diagonal, or packed {@code [N, D(D+1)/2]}. They are

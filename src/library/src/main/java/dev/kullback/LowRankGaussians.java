@@ -47,7 +47,8 @@ public final class LowRankGaussians implements Gaussians {
    * @param kind what {@code diagonal} holds, one of the diagonal kinds: {@link ScaleKind#VARIANCE} of v
    * @param mean μ, row-major {@code [N, D]}
    * @param factor W, row-major {@code [N, D, r]}, finite; its length tells r
-   * @param diagonal scales of the diagonal part, row-major {@code [N, D]}, positive, or {@code [D]}, which all share
+   * @param diagonal scales of the diagonal part, row-major {@code [N, D]}, positive, or {@code [D]}, which all share, or {@code [N]}, one number for
+   *     each; see {@link Gaussians}
    * @param dimension D
    * @throws InvalidGaussianException if a value is invalid, or {@code Σ_h W_h²/v_h} of a column is beyond 2⁶⁰
    * @throws IllegalArgumentException if the arrays do not have these shapes, or are empty or too large, or {@code kind} is of matrices

@@ -8,7 +8,7 @@ import java.util.Arrays;
 /**
  * What an array of scales holds, by which it states the variances or covariances of a batch's N Gaussians of dimension D.
  * Arrays are row-major, and all values finite. An array of the scales of one Gaussian, {@code [D]}, {@code [D, D]} or
- * {@code [D(D+1)/2]}, is shared by all N. {@link Gaussians#of(ScaleKind, float[], float[], int) Gaussians.of} takes any
+ * {@code [D(D+1)/2]}, is shared by all N, and {@code [N]} numbers of a diagonal kind are one for each. {@link Gaussians#of(ScaleKind, float[], float[], int) Gaussians.of} takes any
  * kind, and methods of {@link DiagonalGaussians} and {@link FullGaussians} are named after the frequent ones.
  *
  * @since 0.1.0

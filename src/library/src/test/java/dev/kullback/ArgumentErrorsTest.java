@@ -123,12 +123,9 @@ class ArgumentErrorsTest {
       assertThatIllegalArgumentException()
           .isThrownBy(() -> kind.of(new float[6], new float[length], 2))
           .withMessage(
-              "mean has 6 elements but %s has %d; both must be [N, 2], or %1$s [2] for all%s"
+              "mean has 6 elements but %s has %d; both must be [N, 2], or %1$s [2] for all, or [N], one number for each%s"
                   .formatted(kind.parameter, length, length == 12 ? matrices : ""));
     }
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> kind.of(new float[6], new float[3], 2))
-        .withMessageEndingWith(" for all (to give a Gaussian one number, repeat it 2 times)");
   }
 
   /** A query and an exact divergence take no policy, so no message advises one. */

@@ -9,6 +9,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.Random;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
@@ -45,7 +46,7 @@ class SharedScalesTest {
     return matrix;
   }
 
-  private static float[] floats(int count, java.util.function.Supplier<Float> value) {
+  private static float[] floats(int count, Supplier<Float> value) {
     float[] floats = new float[count];
     for (int k = 0; k < count; k++) {
       floats[k] = value.get();
@@ -154,6 +155,59 @@ class SharedScalesTest {
         .isLessThan((long) Float.BYTES * points.length + 32L * 70);
   }
 
+  /** N numbers take the memory of N, also in parts, as many as dimensions, and every reader finds that of its row. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void oneNumberForEachIsKeptOnce(Backend backend) {
+    int d = 9;
+    int n = 70;
+    for (ScaleKind kind : ScaleKind.values()) {
+      if (kind.isFull()) {
+        continue;
+      }
+      for (double spread : new double[] {1, 1e-7}) {
+        Random random = new Random(kind.ordinal());
+        float[] mean = repeated(floats(d, () -> (float) random.nextGaussian()), n);
+        for (int k = 0; k < mean.length; k++) {
+          mean[k] += (float) (spread * random.nextGaussian());
+        }
+        float[] each = floats(n, () -> 1 + (float) (spread * random.nextFloat()));
+        float[] all = spread(each, d);
+        float[] other = all.clone();
+        other[0] *= 1.0001f;
+        Gaussians p = Gaussians.of(kind, mean, other, d);
+        assertKept(
+            backend,
+            Gaussians.of(kind, mean, each, d),
+            Gaussians.of(kind, mean, all, d),
+            p,
+            (d - 1) * n * 4L,
+            (d - 1) * d * 4L);
+        assertKept(
+            backend,
+            Gaussians.of(kind, Batch.widened(mean), Batch.widened(each), d),
+            Gaussians.of(kind, Batch.widened(mean), Batch.widened(all), d),
+            p,
+            (d - 1) * n * 8L,
+            (d - 1) * d * 8L);
+      }
+    }
+  }
+
+  /** Repeats each number d times. */
+  private static float[] spread(float[] each, int d) {
+    return floats(
+        each.length * d,
+        new Supplier<>() {
+          private int k;
+
+          @Override
+          public Float get() {
+            return each[k++ / d];
+          }
+        });
+  }
+
   private static void assertKeptOnce(Backend backend, Gaussians one, Gaussians all, Gaussians p) {
     int n = one.size();
     int d = one.dimension();
@@ -162,10 +216,25 @@ class SharedScalesTest {
     if (one instanceof FullGaussians full) {
       each = d * (d + 1L) / 2 * Double.BYTES * (full.hasComputedFactors() ? 2 : 1);
     }
-    assertThat(all.memoryBytes() - one.memoryBytes()).isEqualTo((n - 1) * each);
+    assertKept(backend, one, all, p, (n - 1) * each, (d - 1) * each);
+    if (one instanceof FullGaussians) { // panels, too
+      assertThat(one.memoryBytes()).isLessThan(all.memoryBytes() / 2);
+    }
+  }
+
+  /**
+   * Checks a batch that keeps fewer scales than one that has all, and bytes that it does not take.
+   *
+   * @param fewerOfPart the same of D rows
+   */
+  private static void assertKept(
+      Backend backend, Gaussians one, Gaussians all, Gaussians p, long fewer, long fewerOfPart) {
+    int n = one.size();
+    int d = one.dimension();
+    assertThat(all.memoryBytes() - one.memoryBytes()).isEqualTo(fewer);
     int[] some = IntStream.range(3, 3 + d).toArray(); // as many as dimensions
     assertThat(all.select(some).memoryBytes() - one.select(some).memoryBytes())
-        .isEqualTo((d - 1) * each);
+        .isEqualTo(fewerOfPart);
     long[] ids = IntStream.range(0, n).asLongStream().toArray();
     for (Divergence divergence :
         List.of(
@@ -187,9 +256,6 @@ class SharedScalesTest {
             .isEqualTo(engine.toStandardNormal(all, new double[n]));
       }
     }
-    if (one instanceof FullGaussians) { // panels, too
-      assertThat(one.memoryBytes()).isLessThan(all.memoryBytes() / 2);
-    }
     KlIndex.Builder index = KlIndex.builder(d);
     if (one instanceof FullGaussians) {
       index.fullCovariances();
@@ -199,6 +265,36 @@ class SharedScalesTest {
       kept.add(ids, one);
       expected.add(ids, all);
       assertSame(expected.get(ids), kept.get(ids));
+    }
+  }
+
+  /** Where CLAMPED set the one scale of a Gaussian, the gradient by it is 0 in each of its dimensions. */
+  @Test
+  void clampedOnesAreKnownInEachDimension() {
+    double[] mean = {1, 2, 3, 4, 5, 6};
+    Gaussians q = Gaussians.of(ScaleKind.STD, mean, new double[] {3, 0, 2}, 2, ScalePolicy.CLAMPED);
+    Gaussians all =
+        Gaussians.of(ScaleKind.STD, mean, new double[] {3, 3, 0, 0, 2, 2}, 2, ScalePolicy.CLAMPED);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      int[] rows = {2, 1, 0};
+      assertSame(all, q);
+      assertSame(all.select(rows), q.select(rows));
+      for (int turn = 0; turn < 2; turn++) {
+        double[] byScale = new double[6];
+        double[] expected = new double[6];
+        double[] ones = {1, 1, 1};
+        engine
+            .gradient()
+            .q(new double[6], byScale)
+            .toStandardNormal(turn == 0 ? q : q.select(rows), ones);
+        engine
+            .gradient()
+            .q(new double[6], expected)
+            .toStandardNormal(turn == 0 ? all : all.select(rows), ones);
+        assertThat(byScale).isEqualTo(expected);
+        assertThat(new double[] {byScale[2], byScale[3]}).containsExactly(0, 0);
+        assertThat(byScale[5]).isNotZero();
+      }
     }
   }
 
@@ -270,10 +366,10 @@ class SharedScalesTest {
     assertThat(FullGaussians.ofCovariance(mean, new double[] {2, 1, 1, 2}, 2).size()).isEqualTo(2);
   }
 
-  /** One number, one for each Gaussian, and one mean for several scales are not told apart by lengths. */
+  /** One number for all and one mean for several scales are not told apart by lengths. */
   @Test
   void noOtherLengthsAreRepeated() {
-    for (int[] lengths : new int[][] {{6, 1}, {6, 3}, {2, 6}, {6, 4}, {6, 0}}) {
+    for (int[] lengths : new int[][] {{6, 1}, {6, 5}, {2, 6}, {6, 4}, {6, 0}}) {
       assertThatIllegalArgumentException()
           .as("%s of %s", lengths[1], lengths[0])
           .isThrownBy(

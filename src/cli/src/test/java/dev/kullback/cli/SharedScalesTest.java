@@ -317,6 +317,13 @@ class SharedScalesTest extends CommandFixture {
     Arrays.setAll(all, k -> row[k % D]);
     save("all.npy", "<f4", N, all);
     save("few.npy", "<f4", M, Arrays.copyOf(all, M * D));
+    double[] numbers = floats(N, Math::exp);
+    save("number.npy", "<f4", N, numbers);
+    save("few-number.npy", "<f4", M, Arrays.copyOf(numbers, M));
+    double[] spread = new double[N * D];
+    Arrays.setAll(spread, k -> numbers[k / D]);
+    save("spread.npy", "<f4", N, spread);
+    save("few-spread.npy", "<f4", M, Arrays.copyOf(spread, M * D));
     double[] matrix = new double[D * D];
     Arrays.setAll(matrix, k -> k / D == k % D ? 2 + k / D : .25);
     NpyFiles.write(folder.resolve("tied.npy"), "<f4", new long[] {D, D}, matrix);
@@ -343,7 +350,9 @@ class SharedScalesTest extends CommandFixture {
             "mixture-kl Q P --weights c.npy --method upper-bound",
             "entropy Q --weights c.npy",
             "reduce --to 2 Q --weights c.npy --out-scale i.npy --out-weights w.npy")) {
-      for (boolean isFull : new boolean[] {false, true}) {
+      for (String shared : List.of("row", "number", "tied")) {
+        boolean isFull = shared.equals("tied");
+        boolean isNumber = shared.equals("number");
         String kind = isFull ? "cov" : "std";
         String own =
             line.replace("Q", "--mean q.npy --SCALE all.npy")
@@ -352,10 +361,13 @@ class SharedScalesTest extends CommandFixture {
                 .replace("SCALE", kind);
         if (isFull) {
           own = own.replace("all.npy", "each.npy").replace("few.npy", "some.npy");
+        } else if (isNumber) {
+          own = own.replace("all.npy", "spread.npy").replace("few.npy", "few-spread.npy");
         }
         String one =
             own.replaceAll("(all|few)\\.npy", "row.npy")
-                .replaceAll("(each|some)\\.npy", "tied.npy");
+                .replaceAll("(each|some)\\.npy", "tied.npy")
+                .replace("spread.npy", "number.npy");
         succeed(own + " -o own.npy");
         boolean hasIndices = own.contains("i.npy");
         byte[] indices = hasIndices ? Files.readAllBytes(folder.resolve("i.npy")) : new byte[0];
@@ -367,7 +379,12 @@ class SharedScalesTest extends CommandFixture {
           assertThat(Files.readAllBytes(folder.resolve("i.npy"))).as(one).isEqualTo(indices);
         }
         assertThat(run(one + " -o one.npy").out())
-            .contains(isFull ? "q: 1 covariance for 7 " : "q: 1 row of standard deviations for 7 ");
+            .contains(
+                isFull
+                    ? "q: 1 covariance for 7 "
+                    : isNumber
+                        ? "q: 1 standard deviation for each of 7 "
+                        : "q: 1 row of standard deviations for 7 ");
       }
     }
   }

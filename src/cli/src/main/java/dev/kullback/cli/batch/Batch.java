@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param layout of all rows of the files
  * @param first the row of the files that is row 0 of these
- * @param scale the scales of each row, or the one matrix that all share
+ * @param scale the scales of each row, which may be one number, or the row or matrix that all share
  * @param factor of low-rank covariances W, [size, D, r]
  */
 public record Batch(
@@ -184,7 +184,8 @@ public record Batch(
     Layout channels = new Layout(kind(), shape, shape, shape);
     int at = channelAxis(axis);
     Npy.Array means = mean.withSecondAxis(at, arena).reshaped(shape);
-    Npy.Array scales = scale.withSecondAxis(at, arena).reshaped(shape);
+    Npy.Array scales =
+        layout.withRows(size).writtenOut(scale, arena).withSecondAxis(at, arena).reshaped(shape);
     return new Batch(files, policy, channels, 0, rows, means, scales);
   }
 
@@ -267,7 +268,7 @@ public record Batch(
    */
   Gaussians gaussians(int from, int to, ScalePolicy policy) {
     MemorySegment means = rows(mean, from, to);
-    MemorySegment scales = rows(scale, from, to);
+    MemorySegment scales = scales(from, to);
     try {
       if (files.arePoints()) {
         return DiagonalGaussians.ofPoints(means, mean.element(), dimension());
@@ -308,7 +309,8 @@ public record Batch(
     }
     Npy.Array array = isMean ? mean : scale;
     int column = e.element().orElseThrow();
-    long k = (long) row * dimension() + column;
+    long each = Layout.product(array.shape(), 1);
+    long k = (isShared(array) ? 0 : row * each) + (each == 1 ? 0 : column);
     int number = layout.isRepeated(isMean) ? 0 : first + row;
     String name =
         files.arePoints()
@@ -377,6 +379,16 @@ public record Batch(
     return array.data().asSlice(from * rowBytes, (to - from) * rowBytes);
   }
 
+  /** Returns the scales of rows, written out where the library takes no other: of N = D, one number for each may be a row for all. */
+  private MemorySegment scales(int from, int to) {
+    long numbers = Layout.product(scale.shape(), 0);
+    if (isFull() || to - from != dimension() || numbers == (long) size * dimension()) {
+      return rows(scale, from, to);
+    }
+    Npy.Array some = isShared(scale) ? scale : scale.withRows(from, to);
+    return layout.withRows(to - from).writtenOut(some, Arena.ofAuto()).data();
+  }
+
   private void requireFit(Batch q) {
     if (dimension() != q.dimension()) {
       throw new UserError(
@@ -402,7 +414,8 @@ public record Batch(
     }
     // some rows may be 0 throughout where not all are
     boolean mayBeZero = policy != ScalePolicy.DETERMINISTIC_IF_ZERO || isDeterministic();
-    int some = (int) Math.max(1, CHECKED / Layout.product(scale.shape(), 1));
+    long each = Math.max(dimension(), Layout.product(scale.shape(), 1));
+    int some = (int) Math.max(1, CHECKED / each);
     for (int from = 0, rows; from < size; from += rows) {
       rows = Math.min(size - from, some);
       gaussians(from, from + rows, mayBeZero ? policy : ScalePolicy.STRICT);
@@ -444,7 +457,7 @@ public record Batch(
   }
 
   private boolean isDeterministic() {
-    long count = (long) size * dimension();
+    long count = Layout.product(scale.shape(), 0);
     boolean zero =
         policy == ScalePolicy.DETERMINISTIC_IF_ZERO
             && (kind() == ScaleKind.STD || kind() == ScaleKind.VARIANCE);

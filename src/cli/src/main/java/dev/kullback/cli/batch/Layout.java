@@ -228,9 +228,20 @@ public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
     return repeated(checked(file, array, mean), mean, axes, arena);
   }
 
-  /** Makes rows of an array of scales; a shared matrix stays the only one. */
+  /** Makes rows of an array of scales; a row or matrix that all share stays the only one, and one number of a Gaussian stays one. */
   Npy.Array scales(Path file, Npy.Array array, Arena arena) {
-    return repeated(checked(file, array, scale), scale, kind.isFull() ? scale : axes, arena);
+    long[] kept = scale;
+    if (!kind.isFull() && product(scale, 1) == 1) {
+      kept = with(axes[0], tail(scale));
+    } else if (!kind.isFull() && !(isShared() && product(scale, 0) == columns())) {
+      kept = axes;
+    }
+    return repeated(checked(file, array, scale), scale, kept, arena);
+  }
+
+  /** Returns scales that {@link #scales} made as rows of D. */
+  Npy.Array writtenOut(Npy.Array scales, Arena arena) {
+    return repeated(scales, scales.shape(), axes, arena);
   }
 
   private static Npy.Array checked(Path file, Npy.Array array, long[] shape) {

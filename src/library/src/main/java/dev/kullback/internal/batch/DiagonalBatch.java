@@ -73,12 +73,18 @@ public final class DiagonalBatch extends Batch {
   /** Whether the Gaussians are points, of variance 0. */
   private final boolean arePoints;
 
-  /** Row-major [N, D] as given, after clamping, scales [D] where all rows share them. A batch has one pair of the two, by its precision. */
+  /** Row-major [N, D] as given, after clamping, scales [D] where all rows share them, [N] where each has one number. A batch has one pair of the two, by its precision. */
   private final float @Nullable [] mean32;
 
   private final float @Nullable [] scale32;
   private final double @Nullable [] mean64;
   private final double @Nullable [] scale64;
+
+  /** Numbers that state a row's scales: D, or 1 that is repeated. */
+  private final int scaleLength;
+
+  /** Whether the scales are [N, D]. */
+  private final boolean hasAllScales;
 
   /** Rows with a variance that the float or the double kernels cannot hold. */
   private final BitSet beyond32 = new BitSet();
@@ -104,7 +110,8 @@ public final class DiagonalBatch extends Batch {
       Scale kind,
       ScalePolicy policy,
       RangeCheck range,
-      boolean arePoints) {
+      boolean arePoints,
+      boolean isSpherical) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble() || scale.isDouble());
     mean32 = isDouble() ? null : mean.floats();
     scale32 = isDouble() ? null : scale.floats();
@@ -112,6 +119,8 @@ public final class DiagonalBatch extends Batch {
     scale64 = isDouble() ? scale.doubles() : null;
     this.kind = kind;
     this.arePoints = arePoints;
+    scaleLength = isSpherical ? 1 : dimension;
+    hasAllScales = scaleCount() == size() * dimension;
     singular.set(0, arePoints ? size() : 0);
     if (policy == ScalePolicy.CLAMPED) {
       clamp();
@@ -134,8 +143,8 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * Makes a batch from means and scales, which are copied unless they are owned. All Gaussians share D scales, unless N = D, as they may be
-   * one for each Gaussian.
+   * Makes a batch from means and scales, which are copied unless they are owned. All Gaussians share D scales, and N are one for each, in all its
+   * dimensions, unless N = D, as they may be either.
    * If either is of double, the batch is.
    *
    * @param range checks a batch of floats
@@ -148,7 +157,8 @@ public final class DiagonalBatch extends Batch {
       ScalePolicy policy,
       RangeCheck range) {
     checkShape(mean.length(), scale.length(), dimension, kind);
-    return new DiagonalBatch(mean, scale, dimension, kind, policy, range, false);
+    boolean isSpherical = scale.length() != mean.length() && scale.length() != dimension;
+    return new DiagonalBatch(mean, scale, dimension, kind, policy, range, false, isSpherical);
   }
 
   /** Makes a batch of points, which are the means of Gaussians whose standard deviations are 0. */
@@ -161,7 +171,7 @@ public final class DiagonalBatch extends Batch {
             ? Elements.of(new double[dimension], POINTS)
             : Elements.of(new float[dimension], POINTS);
     return new DiagonalBatch(
-        points, zeros.owned(), dimension, Scale.STD, ScalePolicy.SEMIDEFINITE, range, true);
+        points, zeros.owned(), dimension, Scale.STD, ScalePolicy.SEMIDEFINITE, range, true, false);
   }
 
   /** A batch of rows that are yet to be filled. */
@@ -176,6 +186,8 @@ public final class DiagonalBatch extends Batch {
     scale64 = isDouble ? new double[length] : null;
     deterministic = false;
     arePoints = false;
+    scaleLength = dimension;
+    hasAllScales = true;
   }
 
   /** Makes a batch of one row that one thread fills again and again; what kernels have made of it is forgotten then. */
@@ -306,7 +318,7 @@ public final class DiagonalBatch extends Batch {
     return Objects.requireNonNull(mean32);
   }
 
-  /** Raw scales of a float batch, of which those of row i begin at {@link #scaleFrom}. */
+  /** Raw scales of a float batch, of which those of row i are {@link #rawLength} from {@link #scaleFrom} on. */
   public float[] scale32() {
     return Objects.requireNonNull(scale32);
   }
@@ -316,39 +328,79 @@ public final class DiagonalBatch extends Batch {
     return mean64 != null ? mean64 : widen(mean32());
   }
 
-  /** Raw scales in double, a fresh copy if the batch is of float, of which those of row i begin at {@link #scaleFrom}. */
+  /** Raw scales in double, a fresh copy if the batch is of float, otherwise as {@link #scale32}. */
   public double[] scale64() {
     return scale64 != null ? scale64 : widen(scale32());
   }
 
   /** Returns where the scales of row i begin in the array of raw scales: for all rows at 0, if they share them. */
   public int scaleFrom(int i) {
-    return isShared() ? 0 : i * dimension();
+    return isShared() ? 0 : i * scaleLength;
+  }
+
+  /** Numbers that state a row's scales in the array of raw ones: D, or 1 where that is the scale of all dimensions. */
+  public int rawLength() {
+    return scaleLength;
   }
 
   /** Whether there is one row of scales for all means, however many. */
-  public boolean isShared() {
-    return scaleCount() != size() * dimension();
+  boolean isShared() {
+    return !hasAllScales && scaleLength == dimension();
+  }
+
+  /** Whether each row has scales of its own, D of them, so that the array of raw ones is [N, D]. */
+  public boolean hasAllScales() {
+    return hasAllScales;
   }
 
   private int scaleCount() {
     return scale64 != null ? scale64.length : scale32().length;
   }
 
-  /** Raw scales of a float batch, [N, D], a fresh copy if they are shared. */
+  /** Raw scales of a float batch, [N, D], a fresh copy if the batch keeps fewer. */
   public float[] allScales32() {
-    float[] scales = scale32();
-    return isShared()
-        ? Elements.of(scales, kind.argument()).floats((long) size() * dimension())
-        : scales;
+    float[] raw = scale32();
+    if (hasAllScales) {
+      return raw;
+    }
+    float[] scales = new float[size() * dimension()];
+    for (int i = 0; i < size(); i++) {
+      copyScales(raw, i, 0, scales, i * dimension(), dimension());
+    }
+    return scales;
   }
 
-  /** Raw scales in double, [N, D], a fresh copy if they are shared or the batch is of float. */
+  /** Raw scales in double, [N, D], a fresh copy if the batch keeps fewer or is of float. */
   public double[] allScales64() {
-    double[] scales = scale64();
-    return isShared()
-        ? Elements.of(scales, kind.argument()).doubles((long) size() * dimension())
-        : scales;
+    double[] raw = scale64();
+    if (hasAllScales) {
+      return raw;
+    }
+    double[] scales = new double[size() * dimension()];
+    for (int i = 0; i < size(); i++) {
+      copyScales(raw, i, 0, scales, i * dimension(), dimension());
+    }
+    return scales;
+  }
+
+  /** Copies n scales of row i from dimension h on, out of what {@link #scale32} returned. */
+  public void copyScales(float[] raw, int i, int h, float[] to, int at, int n) {
+    int from = scaleFrom(i);
+    if (scaleLength < dimension()) {
+      Arrays.fill(to, at, at + n, raw[from]);
+    } else {
+      System.arraycopy(raw, from + h, to, at, n);
+    }
+  }
+
+  /** The same of {@link #scale64}. */
+  public void copyScales(double[] raw, int i, int h, double[] to, int at, int n) {
+    int from = scaleFrom(i);
+    if (scaleLength < dimension()) {
+      Arrays.fill(to, at, at + n, raw[from]);
+    } else {
+      System.arraycopy(raw, from + h, to, at, n);
+    }
   }
 
   /**
@@ -356,12 +408,14 @@ public final class DiagonalBatch extends Batch {
    * or −1, or one beyond the last.
    */
   public int nextClamped(int index) {
-    int length = scaleCount();
-    int at = within(index, length);
+    int at = place(index);
     int next = clamped.nextSetBit(at);
+    if (scaleLength < dimension()) {
+      return next < 0 ? -1 : Math.max(index, next * dimension());
+    }
     if (next < 0 && isShared()) {
       next = clamped.nextSetBit(0);
-      return next < 0 ? -1 : index - at + length + next;
+      return next < 0 ? -1 : index - at + dimension() + next;
     }
     return next < 0 ? -1 : index - at + next;
   }
@@ -372,17 +426,16 @@ public final class DiagonalBatch extends Batch {
 
   /** Returns the scale of an element, counted as the means are. */
   public double scale(int index) {
-    double[] wide = scale64;
-    if (wide != null) {
-      return wide[within(index, wide.length)];
-    }
-    float[] narrow = scale32();
-    return narrow[within(index, narrow.length)];
+    return raw(place(index));
   }
 
-  /** Returns the place of an element's scale: shared ones are repeated. */
-  private static int within(int index, int count) {
-    return index < count ? index : index % count;
+  private double raw(int place) {
+    return scale64 != null ? scale64[place] : scale32()[place];
+  }
+
+  /** Returns the place of an element's scale: shared ones are repeated, and the one of a row. */
+  private int place(int index) {
+    return hasAllScales ? index : isShared() ? index % dimension() : index / dimension();
   }
 
   @Override
@@ -432,24 +485,28 @@ public final class DiagonalBatch extends Batch {
     checkRows(indices.length, d);
     int length = indices.length * d;
     int[] ofScales = isShared() ? new int[1] : indices;
-    int scales = ofScales.length * d;
+    int scales = ofScales.length * scaleLength;
     Elements mean;
     Elements scale;
     if (isDouble()) {
       mean = Elements.of(rows(mean64(), indices, d, new double[length]), "mean");
-      scale = Elements.of(rows(scale64(), ofScales, d, new double[scales]), kind.argument());
+      scale =
+          Elements.of(rows(scale64(), ofScales, scaleLength, new double[scales]), kind.argument());
     } else {
       mean = Elements.of(rows(mean32(), indices, d, new float[length]), "mean");
-      scale = Elements.of(rows(scale32(), ofScales, d, new float[scales]), kind.argument());
+      scale =
+          Elements.of(rows(scale32(), ofScales, scaleLength, new float[scales]), kind.argument());
     }
     ScalePolicy policy =
         deterministic
             ? ScalePolicy.DETERMINISTIC_IF_ZERO
             : takesZero ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT; // clamped is valid
     DiagonalBatch selected =
-        new DiagonalBatch(mean.owned(), scale.owned(), d, kind, policy, range, arePoints);
+        new DiagonalBatch(
+            mean.owned(), scale.owned(), d, kind, policy, range, arePoints, scaleLength < d);
     for (int k = 0; k < scales && !clamped.isEmpty(); k++) {
-      selected.clamped.set(k, clamped.get(ofScales[k / d] * d + k % d));
+      selected.clamped.set(
+          k, clamped.get(ofScales[k / scaleLength] * scaleLength + k % scaleLength));
     }
     return selected;
   }
@@ -544,11 +601,12 @@ public final class DiagonalBatch extends Batch {
     } else {
       widen(mean32(), from, n, means, 0);
     }
-    int length = scaleCount();
-    for (int k = 0; k < n; ) { // in pieces, where rows share their scales
-      int at = within(from + k, length);
-      int piece = Math.min(length - at, n - k);
-      if (scale64 != null) {
+    for (int k = 0; k < n; ) { // in pieces, where rows do not have D scales each
+      int at = place(from + k);
+      int piece = hasAllScales ? n - k : Math.min(dimension() - (from + k) % dimension(), n - k);
+      if (scaleLength < dimension()) {
+        Arrays.fill(scales, k, k + piece, raw(at));
+      } else if (scale64 != null) {
         System.arraycopy(scale64, at, scales, k, piece);
       } else {
         widen(scale32(), at, piece, scales, k);
@@ -578,17 +636,26 @@ public final class DiagonalBatch extends Batch {
     int d = dimension();
     int a = i * d;
     int b = j * d;
-    int s = scaleFrom(i);
-    int t = p.scaleFrom(j);
     if (kind != p.kind || isDouble() != p.isDouble()) {
       int k = 0;
       while (k < d
           && mean(a + k) == p.mean(b + k)
-          && Variance.areEqual(kind, scale(s + k), p.kind, p.scale(t + k))) {
+          && Variance.areEqual(kind, scale(a + k), p.kind, p.scale(b + k))) {
         k++;
       }
       return k == d;
     }
+    if (scaleLength < d || p.scaleLength < d) {
+      int k = 0;
+      while (k < d
+          && Double.compare(mean(a + k), p.mean(b + k)) == 0
+          && Double.compare(scale(a + k), p.scale(b + k)) == 0) {
+        k++;
+      }
+      return k == d;
+    }
+    int s = scaleFrom(i);
+    int t = p.scaleFrom(j);
     return mean64 != null
         ? Arrays.equals(mean64(), a, a + d, p.mean64(), b, b + d)
             && Arrays.equals(scale64(), s, s + d, p.scale64(), t, t + d)
@@ -702,9 +769,11 @@ public final class DiagonalBatch extends Batch {
 
   private static void checkShape(long meanLength, long scaleLength, int dimension, Scale kind) {
     checkDimension(dimension);
-    if (meanLength != scaleLength && scaleLength != dimension) {
+    if (meanLength != scaleLength
+        && scaleLength != dimension
+        && meanLength != scaleLength * dimension) {
       throw new IllegalArgumentException(
-          "mean has %d elements but %s has %d; both must be [N, %d], or %2$s [%4$d] for all%s"
+          "mean has %d elements but %s has %d; both must be [N, %d], or %2$s [%4$d] for all, or [N], one number for each%s"
               .formatted(
                   meanLength,
                   kind.argument(),
@@ -712,10 +781,7 @@ public final class DiagonalBatch extends Batch {
                   dimension,
                   scaleLength == meanLength * dimension && !kind.matrices().isEmpty()
                       ? " (matrices: ScaleKind.%s)".formatted(kind.matrices())
-                      : scaleLength * dimension == meanLength
-                          ? " (to give a Gaussian one number, repeat it %d times)"
-                              .formatted(dimension)
-                          : ""));
+                      : ""));
     }
     checkRowsAreWhole("mean", meanLength, dimension);
     long n = meanLength / dimension;
@@ -747,7 +813,7 @@ public final class DiagonalBatch extends Batch {
 
   private void clamp() {
     for (int i = 0; i < scaleCount(); i++) {
-      double given = scale(i);
+      double given = raw(i);
       double held = kind.clamp(given);
       clamped.set(i, held != given);
       if (scale64 != null) {
@@ -761,7 +827,7 @@ public final class DiagonalBatch extends Batch {
   private boolean isZero() {
     return size() > 0
         && kind.hasZero()
-        && IntStream.range(0, scaleCount()).allMatch(i -> scale(i) == 0);
+        && IntStream.range(0, scaleCount()).allMatch(i -> raw(i) == 0);
   }
 
   /**
@@ -810,7 +876,7 @@ public final class DiagonalBatch extends Batch {
       return true; // the scales are 0, and no kernel divides by them
     }
     int from = scaleFrom(first);
-    int to = scaleFrom(end - 1) + dimension();
+    int to = scaleFrom(end - 1) + scaleLength;
     return scale64 != null
         ? DoubleRange.contains(least, most, scale64, from, to)
         : range.contains(least, most, scale32(), from, to);
@@ -861,8 +927,7 @@ public final class DiagonalBatch extends Batch {
    * @param ordinary whether the row's own scales are, not its neighbors': they alone may decide its bits
    */
   private void sumLogStd(int row, boolean ordinary) {
-    int from = scaleFrom(row);
-    int to = from + dimension();
+    int d = dimension();
     if (singular.get(row)) {
       logDet[row] = Double.NEGATIVE_INFINITY;
       return;
@@ -873,17 +938,36 @@ public final class DiagonalBatch extends Batch {
       return;
     }
     if (kind == Scale.LOG_VARIANCE) {
-      logDet[row] = 0.5 * sumScales(from, to);
+      logDet[row] = 0.5 * sumScales(row * d, (row + 1) * d);
       logDetBound[row] = HALF_ULP * 2 * Math.abs(logDet[row]);
       return;
     }
-    double log =
-        scale64 != null
-            ? DoubleLogProduct.of(scale64, from, to, ordinary)
-            : FloatLogProduct.of(scale32(), from, to, ordinary);
+    double log = scale64 != null ? log64(scale64, row, ordinary) : log32(row, ordinary);
     double factor = kind == Scale.STD ? 1 : kind == Scale.VARIANCE ? 0.5 : -0.5;
     logDet[row] = factor * log;
     logDetBound[row] = HALF_ULP * (dimension() + 16 + 4 * Math.abs(logDet[row]));
+  }
+
+  private double log32(int row, boolean ordinary) {
+    int from = scaleFrom(row);
+    float[] scales = scale32();
+    if (scaleLength < dimension()) { // to the bit as if it was given D times
+      scales = new float[dimension()];
+      copyScales(scale32(), row, 0, scales, 0, scales.length);
+      from = 0;
+    }
+    return FloatLogProduct.of(scales, from, from + dimension(), ordinary);
+  }
+
+  private double log64(double[] raw, int row, boolean ordinary) {
+    int from = scaleFrom(row);
+    double[] scales = raw;
+    if (scaleLength < dimension()) {
+      scales = new double[dimension()];
+      copyScales(raw, row, 0, scales, 0, scales.length);
+      from = 0;
+    }
+    return DoubleLogProduct.of(scales, from, from + dimension(), ordinary);
   }
 
   private double sumScales(int from, int to) {

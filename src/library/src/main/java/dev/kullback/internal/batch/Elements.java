@@ -82,19 +82,11 @@ public final class Elements {
 
   /** Copies floats, or returns the array that was given away. */
   float[] floats() {
-    return floats(length());
-  }
-
-  /** The same, again and again up to a count, a multiple of {@link #length}. */
-  float[] floats(long count) {
-    if (array instanceof float[] floats && count == length()) {
+    if (array instanceof float[] floats) {
       return owned ? floats : floats.clone();
     }
-    float[] copy = new float[(int) count];
-    int length = (int) length();
-    for (int at = 0; at < copy.length; at += length) {
-      MemorySegment.copy(segment, layout, 0, copy, at, length);
-    }
+    float[] copy = new float[(int) length()];
+    MemorySegment.copy(segment, layout, 0, copy, 0, copy.length);
     return copy;
   }
 

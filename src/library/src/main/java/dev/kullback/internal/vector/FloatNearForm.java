@@ -300,7 +300,7 @@ final class FloatNearForm {
   private static Rows rows(DiagonalBatch g, NearTerm term, boolean isMixed) {
     int d = g.dimension();
     int length = g.size() * d;
-    int copies = g.isDouble() != (Float.SIZE == 64) ? 2 : isMixed || g.isShared() ? 1 : 0;
+    int copies = g.isDouble() != (Float.SIZE == 64) ? 2 : isMixed || !g.hasAllScales() ? 1 : 0;
     Rows rows =
         new Rows(
             g.mean32(),

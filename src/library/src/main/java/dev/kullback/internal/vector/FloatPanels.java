@@ -82,7 +82,7 @@ public final class FloatPanels {
         transpose.toLanes(mean, from, d, rows, length, columns, to, fields * NR);
         for (int field = 1; field < fields; field++) {
           for (int i = 0; i < rows; i++) {
-            System.arraycopy(scale, g.scaleFrom(b + i) + h, values, i * length, length);
+            g.copyScales(scale, b + i, h, values, i * length, length);
           }
           convert(scales.get(field - 1), g.kind(), values, rows * length);
           transpose.toLanes(values, 0, length, rows, length, columns, to + field * NR, fields * NR);
@@ -101,7 +101,7 @@ public final class FloatPanels {
     toLane(mean, from, d, columns, to, fields * NR);
     float[] values = new float[d];
     for (int field = 1; field < fields; field++) {
-      System.arraycopy(scale, g.scaleFrom(row), values, 0, d);
+      g.copyScales(scale, row, 0, values, 0, d);
       convert(scales.get(field - 1), g.kind(), values, d);
       toLane(values, 0, d, columns, to + field * NR, fields * NR);
     }

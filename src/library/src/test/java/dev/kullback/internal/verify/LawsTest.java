@@ -3,8 +3,10 @@ package dev.kullback.internal.verify;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.Backend;
+import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.engine.Engine;
@@ -14,6 +16,7 @@ import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Wasserstein2;
+import dev.kullback.internal.numerics.Scale;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.Share;
 import java.util.ArrayList;
@@ -52,6 +55,16 @@ class LawsTest {
           Wasserstein2.SQUARED,
           Kl.REVERSE,
           Chernoff.ofOrder(0.1));
+
+  /** Kinds whose scales, or those of the diagonal, may be one number for each Gaussian. */
+  private static final List<Kind> SPHERICAL =
+      List.of(
+          Kind.FLOAT,
+          Kind.NEAR_FLOAT,
+          Kind.DOUBLE,
+          Kind.NEAR_DOUBLE,
+          Kind.LOW_RANK_FLOAT,
+          Kind.LOW_RANK);
 
   static Stream<Arguments> cases() {
     return cases(Share.SOME);
@@ -265,6 +278,87 @@ class LawsTest {
   void everyOperationOnOtherCases(
       Backend backend, Formula formula, Kind kind, int shape, int threads) {
     everyOperation(backend, formula, kind, shape, threads);
+  }
+
+  /** Every kind of scales, alike and not, in each precision, with each family of divergences. */
+  static Stream<Arguments> sphericalCases() {
+    List<Arguments> cases = new ArrayList<>();
+    for (Backend backend : Engines.backends().toList()) {
+      for (Formula formula : FORMULAS) {
+        for (Kind kind : SPHERICAL) {
+          boolean isTaken = formula.hasLowRank() && backend != Backend.CUDA;
+          if ((kind.isLowRank() && !isTaken) || (backend == Backend.CUDA && !formula.hasDevice())) {
+            continue;
+          }
+          for (int turn = 0; turn < Scale.values().length; turn++) {
+            cases.add(Arguments.of(backend, formula, kind, turn));
+          }
+        }
+      }
+    }
+    return cases.stream();
+  }
+
+  /** One number for each Gaussian, which is kept as such, gives what it gives written out, to the bit. */
+  @ParameterizedTest
+  @MethodSource("sphericalCases")
+  void oneNumberForEach(Backend backend, Formula formula, Kind kind, int turn) {
+    try (Case c = new Case(formula, kind, new int[] {7, 40, 9}, turn, 0, 0)) {
+      for (Operation operation : Operation.ALL) {
+        if (!operation.takes().test(c)) {
+          continue;
+        }
+        Expected expected = operation.expected().apply(c);
+        Batch q = spherical(c.q, true);
+        Batch p = spherical(c.p, true);
+        Question writtenOut = new Question(formula, operation, c, expected);
+        try (Engine engine = engine(formula, backend, 1, _ -> true)) {
+          Result first = writtenOut.answer(engine, q, p);
+          Batch shortQ = spherical(c.q, false);
+          Batch shortP = spherical(c.p, false);
+          assertThat(shortQ.memoryBytes()).isLessThan(q.memoryBytes());
+          writtenOut.check("kept as given", first, writtenOut.answer(engine, shortQ, shortP));
+          writtenOut.check("again", first, writtenOut.answer(engine, shortQ, shortP));
+          writtenOut.check(
+              "parts",
+              first,
+              writtenOut.answer(engine, part(shortQ, 0, c.n), part(shortP, 0, c.m)));
+        }
+      }
+    }
+  }
+
+  /** Returns a batch with the first scale of each row in all its dimensions, written out or given once. */
+  private static Batch spherical(Batch batch, boolean isWrittenOut) {
+    LowRankBatch lowRank = batch instanceof LowRankBatch g ? g : null;
+    DiagonalBatch given = lowRank != null ? lowRank.diagonal() : (DiagonalBatch) batch;
+    int d = given.dimension();
+    double[] scales = new double[given.size() * (isWrittenOut ? d : 1)];
+    Arrays.setAll(scales, k -> given.scale(isWrittenOut ? k / d * d : k * d));
+    Elements mean = elements(given.mean64(), given.isDouble(), "mean");
+    Elements scale = elements(scales, given.isDouble(), given.kind().argument());
+    ScalePolicy policy = given.isSingular() ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT;
+    return lowRank == null
+        ? DiagonalBatch.of(mean, scale, d, given.kind(), policy, Platform.rangeCheck())
+        : LowRankBatch.of(
+            mean,
+            elements(lowRank.factor(), lowRank.isDouble(), "factor"),
+            scale,
+            d,
+            given.kind(),
+            policy,
+            Platform.rangeCheck());
+  }
+
+  private static Elements elements(double[] values, boolean isDouble, String name) {
+    if (isDouble) {
+      return Elements.of(values, name);
+    }
+    float[] floats = new float[values.length];
+    for (int k = 0; k < values.length; k++) {
+      floats[k] = (float) values[k];
+    }
+    return Elements.of(floats, name);
   }
 
   /**

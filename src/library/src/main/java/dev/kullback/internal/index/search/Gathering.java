@@ -81,10 +81,11 @@ public final class Gathering {
       Elements scale;
       if (first.isDouble()) {
         mean = Elements.of((double[]) joined(new double[n], d, DiagonalBatch::mean64), "mean");
-        scale = Elements.of((double[]) joined(new double[n], d, DiagonalBatch::scale64), "scale");
+        scale =
+            Elements.of((double[]) joined(new double[n], d, DiagonalBatch::allScales64), "scale");
       } else {
         mean = Elements.of((float[]) joined(new float[n], d, DiagonalBatch::mean32), "mean");
-        scale = Elements.of((float[]) joined(new float[n], d, DiagonalBatch::scale32), "scale");
+        scale = Elements.of((float[]) joined(new float[n], d, DiagonalBatch::allScales32), "scale");
       }
       ScalePolicy policy =
           queries.stream().anyMatch(DiagonalBatch::isSingular)

@@ -298,12 +298,20 @@ public final class Segment {
     int from = other * d;
     long at = meanAt(row);
     long scaleAt = scaleAt(row);
+    int scales = batch.scaleFrom(other);
+    int length = batch.rawLength();
     if (isDouble) {
       MemorySegment.copy(batch.mean64(), from, image, DOUBLE, at, d);
-      MemorySegment.copy(batch.scale64(), batch.scaleFrom(other), image, DOUBLE, scaleAt, d);
+      for (int h = 0; h < d; h += length) {
+        MemorySegment.copy(
+            batch.scale64(), scales, image, DOUBLE, scaleAt + (long) h * Double.BYTES, length);
+      }
     } else {
       MemorySegment.copy(batch.mean32(), from, image, FLOAT, at, d);
-      MemorySegment.copy(batch.scale32(), batch.scaleFrom(other), image, FLOAT, scaleAt, d);
+      for (int h = 0; h < d; h += length) {
+        MemorySegment.copy(
+            batch.scale32(), scales, image, FLOAT, scaleAt + (long) h * Float.BYTES, length);
+      }
     }
   }
 
