@@ -139,6 +139,7 @@ public final class Main {
         args.length > at && commands.containsKey(args[at]) && !args[at].equals(Commands.COMPLETION);
     for (String name : one ? List.of(args[at]) : commands.keySet()) {
       CommandLine command = new CommandLine(commands.get(name));
+      Commands.hideRefused(name, command);
       add(command, Commands.below(name), args, at + 1);
       to.addSubcommand(name, command);
     }

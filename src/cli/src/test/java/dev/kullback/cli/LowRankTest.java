@@ -11,6 +11,7 @@ import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.NpyFiles;
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -87,6 +88,44 @@ class LowRankTest extends CommandFixture {
   void besideADiagonalBatch() throws IOException {
     succeed("pairwise" + Q + " --p-mean m.npy --p-var v.npy -o o.npy");
     assertThat(values(read("o.npy", N, N))).doesNotContain(0);
+  }
+
+  @Test
+  void whatDoesNotTakeThemSaysWhatToType() throws IOException {
+    String p = " --p-mean m.npy --p-cov-diag v.npy --p-cov-factor w.npy -o o.npy";
+    String advice = ": give diag(v) + W W^T, [N,D,D], as --";
+    for (String command : List.of("pairwise", "standard", "topk -k 2 --indices i.npy")) {
+      assertUserError(
+          command + Q + " --divergence hellinger -o o.npy",
+          "w.npy: is given as --cov-factor, but hellinger takes no low-rank covariances"
+              + advice
+              + "covariance, or take kl, reverse-kl or jeffreys\n");
+    }
+    for (String command :
+        List.of("density", "density --mixture", "responsibilities", "topk -k 2 --indices i.npy")) {
+      assertUserError(
+          command + " --points m.npy" + p,
+          "w.npy: is given as --p-cov-factor, but a density of points takes no low-rank covariances"
+              + advice
+              + "p-covariance\n");
+    }
+    assertUserError(
+        "gradient --loss standard" + Q + " -o o.npy",
+        "but a gradient takes no low-rank covariances" + advice + "covariance\n");
+    assertUserError(
+        "index create " + folder.resolve("index") + Q,
+        "but an index takes no low-rank covariances" + advice + "covariance\n");
+  }
+
+  /** Where no low-rank covariances are taken, help does not offer them. */
+  @Test
+  void helpOffersThemWhereTheyAreTaken() {
+    for (String command :
+        List.of("density", "responsibilities", "gradient", "index create", "index query")) {
+      assertThat(run(command + " --help").out()).as(command).doesNotContain("cov-factor");
+    }
+    assertThat(run("pairwise --help").out()).contains("--cov-factor", "--p-cov-factor");
+    assertThat(run("topk --help").out()).contains("--cov-factor", "--p-cov-factor");
   }
 
   /** Reduced mixtures have full covariances. */

@@ -66,6 +66,21 @@ public final class BatchOptions {
       return factor == null ? scale : factor;
     }
 
+    /**
+     * Throws where covariances are of low rank.
+     *
+     * @param by what does not take them
+     * @param other what to do else, or nothing
+     */
+    public void refuseLowRank(String by, String other) {
+      if (factor != null) {
+        throw new UserError(
+            factor,
+            "is given as %scov-factor, but %s takes no low-rank covariances: give diag(v) + W W^T, [N,D,D], as %s%s"
+                .formatted(prefix, by, option(ScaleKind.COVARIANCE), other));
+      }
+    }
+
     private Files with(Path factor) {
       return new Files(prefix, mean, kind, scale, axis, arePoints, factor);
     }

@@ -2,11 +2,13 @@ package dev.kullback.cli.command;
 
 import dev.kullback.cli.terminal.UserError;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import picocli.CommandLine;
 import picocli.CommandLine.Help;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Model.UsageMessageSpec;
 
 /** The list of commands. */
@@ -96,6 +98,25 @@ public final class Commands {
     all.put("demo", Demo.class);
     all.put(COMPLETION, CompletionCommand.class);
     return all;
+  }
+
+  /** Hides the options of low-rank covariances in the help of a command that refuses them, and says what to give in their place. */
+  public static void hideRefused(String name, CommandLine line) {
+    List<String> hidden =
+        switch (name) {
+          case "density", "responsibilities" -> List.of("--p-cov-factor");
+          case "gradient" -> List.of("--cov-factor", "--p-cov-factor");
+          case "create", "add", "query" -> List.of("--cov-factor");
+          default -> List.of();
+        };
+    CommandSpec spec = line.getCommandSpec();
+    for (String option : hidden) {
+      OptionSpec shown = spec.findOption(option);
+      if (shown != null) {
+        spec.remove(shown);
+        spec.addOption(shown.toBuilder().hidden(true).build());
+      }
+    }
   }
 
   /** Returns the class of each command that is named behind this one; none of most. */

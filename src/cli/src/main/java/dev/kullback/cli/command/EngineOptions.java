@@ -3,10 +3,13 @@ package dev.kullback.cli.command;
 import dev.kullback.Backend;
 import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
+import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Terminal;
 import dev.kullback.cli.terminal.UserError;
+import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -34,6 +37,10 @@ sealed class EngineOptions {
           + " chernoff:ALPHA";
 
   static final String UNITS = "All but hellinger and those of Wasserstein are in nats.";
+
+  /** Divergences of low-rank covariances. */
+  private static final List<Divergence> LOW_RANK =
+      List.of(Divergence.KL, Divergence.REVERSE_KL, Divergence.JEFFREYS);
 
   /** The options of an engine of any divergence. */
   static final class WithDivergence extends EngineOptions {
@@ -74,6 +81,20 @@ sealed class EngineOptions {
    */
   String remedy(String clamp) {
     return divergence().alpha().orElse(0) > 1 ? "an order nearer to 1" : clamp;
+  }
+
+  /** Throws where covariances are of low rank that the engine does not take. */
+  void checkLowRank(BatchOptions.Files q, List<BatchOptions.Files> p) {
+    Stream.concat(Stream.of(q), p.stream())
+        .forEach(files -> {
+          if (q.arePoints()) {
+            files.refuseLowRank("a density of points", "");
+          } else if (!LOW_RANK.contains(divergence())) {
+            files.refuseLowRank(divergence().name(), ", or take kl, reverse-kl or jeffreys");
+          } else if (backend == Backend.CUDA) {
+            files.refuseLowRank("--backend cuda", ", or take another");
+          }
+        });
   }
 
   /** Returns the divergence of q and p as summaries write it. */

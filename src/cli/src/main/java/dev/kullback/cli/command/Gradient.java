@@ -116,6 +116,8 @@ final class Gradient extends PairCommand {
     if (pOutput != null && files.isEmpty()) {
       throw new UserError("--p-output needs a p: give --p-mean and a scale of p");
     }
+    qOptions.files().refuseLowRank("a gradient", "");
+    files.forEach(file -> file.refuseLowRank("a gradient", ""));
     return files;
   }
 

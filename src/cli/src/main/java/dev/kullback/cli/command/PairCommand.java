@@ -114,6 +114,7 @@ abstract class PairCommand implements Callable<Integer> {
     if (qFiles.arePoints() && pFiles.isEmpty()) {
       throw new UserError("points need Gaussians: give --p-mean and a scale of p");
     }
+    engineOptions.checkLowRank(qFiles, pFiles);
     List<Path> inputs = new ArrayList<>(BatchOptions.inputs(qFiles, pFiles));
     inputs.addAll(otherInputs());
     Input.limitStdin(0, inputs);

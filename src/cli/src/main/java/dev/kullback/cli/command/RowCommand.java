@@ -100,6 +100,7 @@ abstract class RowCommand implements Callable<Integer> {
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
     List<BatchOptions.Files> pFiles = pFiles();
+    engineOptions.checkLowRank(files, pFiles);
     Input.limitStdin(takesStandardStreams() ? 1 : 0, BatchOptions.inputs(files, pFiles));
     ScalePolicy policy = policyOptions.policy(files, pFiles, engineOptions.divergence());
     boolean toFile = !takesStandardStreams() || !Outputs.isStandard(result.output);

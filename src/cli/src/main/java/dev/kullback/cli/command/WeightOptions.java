@@ -15,7 +15,7 @@ final class WeightOptions {
   @Option(
       names = "--weights",
       paramLabel = "C.npy",
-      description = "The mixture's weights, [N]; default: equal ones of sum 1.")
+      description = "The mixture's weights, one for each Gaussian; default: equal ones of sum 1.")
   @Nullable Path weights;
 
   @Option(names = "--log-weights", paramLabel = "W.npy", description = "Or their logarithms.")
