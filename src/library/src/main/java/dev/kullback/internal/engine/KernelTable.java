@@ -14,7 +14,6 @@ import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.ZeroKernel;
-import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.ColdKernel;
 import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.SmallKernel;
@@ -118,7 +117,7 @@ enum KernelTable {
   FULL_PAIRS(Choice.VECTOR, Formula.class, KernelGroup.FULL_PAIRS),
   /** What factors new batches of full covariances. */
   FULL_FACTORS(Choice.VECTOR, Formula.class, KernelGroup.FULL_FACTORS),
-  /** Where tiles recompute entries of batches whose scales few calls have, as {@link TileKernel#areOfOtherKinds} tells. */
+  /** Where tiles recompute entries of batches whose scales few calls have, as {@link Formula#isOfOtherKinds} tells. */
   NEAR_KINDS(Choice.VECTOR, Kl.class, KernelGroup.NEAR_KINDS),
   JEFFREYS_NEAR_KINDS(Choice.VECTOR, Jeffreys.class, KernelGroup.JEFFREYS_NEAR_KINDS),
   CHERNOFF_NEAR_KINDS(Choice.VECTOR, Chernoff.class, KernelGroup.CHERNOFF_NEAR_KINDS),
@@ -418,7 +417,7 @@ enum KernelTable {
     groups.addAll(List.of(row.groups));
     if (q instanceof DiagonalBatch a
         && p instanceof DiagonalBatch b
-        && (a.kind() != b.kind() || a.kind() == Scale.LOG_VARIANCE)) {
+        && formula.isOfOtherKinds(a, b, a.isDouble() || b.isDouble() || formula.needsDouble())) {
       groups.addAll(List.of(row.nearKinds()));
     }
     if (hasFull(q, p)) {

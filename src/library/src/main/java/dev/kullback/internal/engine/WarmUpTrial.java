@@ -253,7 +253,7 @@ final class WarmUpTrial {
       DiagonalBatch p = (DiagonalBatch) columns.diagonal(Scale.LOG_VARIANCE, wide);
       for (Scale kind : new Scale[] {Scale.LOG_VARIANCE, Scale.STD}) {
         DiagonalBatch q = (DiagonalBatch) around.diagonal(kind, wide);
-        if (tiles.areOfOtherKinds(q, p)
+        if (formula.isOfOtherKinds(q, p, wide)
             && !tryOut(
                 () -> tiles.tryNear(q, p, spare, false), () -> tiles.tryNear(q, p, spare, true))) {
           return false;

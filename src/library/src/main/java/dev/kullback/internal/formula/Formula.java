@@ -183,6 +183,12 @@ public abstract class Formula {
     return null;
   }
 
+  /** Whether the near form of two batches, in float or double, has kernels that few calls need, as {@link NearTerm} tells. */
+  public final boolean isOfOtherKinds(DiagonalBatch q, DiagonalBatch p, boolean isDouble) {
+    NearTerm term = nearTerm(isDouble);
+    return term != null && term.isOfOtherKinds(q, p, isDouble);
+  }
+
   /** Returns what near forms multiply their sums by. */
   public double nearFactor() {
     return 0.5;

@@ -98,12 +98,6 @@ final class FloatNearForm {
     return q.kind() != p.kind();
   }
 
-  /** Whether the kernels of such scales are others than those of most: of two kinds, and in double of log-variances. */
-  boolean isOfOtherKinds(DiagonalBatch q, DiagonalBatch p) {
-    return areMixed(q, p)
-        || (Float.SIZE == 64 && term == NearTerm.KL && q.kind() == Scale.LOG_VARIANCE);
-  }
-
   /** Returns the kind of the scales that are subtracted. */
   static Scale kind(DiagonalBatch q, DiagonalBatch p) {
     return areMixed(q, p) ? Scale.VARIANCE : q.kind();

@@ -27,10 +27,6 @@ final class FloatNearKernel {
     this.form = form;
   }
 
-  boolean isOfOtherKinds(DiagonalBatch q, DiagonalBatch p) {
-    return form.isOfOtherKinds(q, p);
-  }
-
   /** Computes {@link #kl} of the first {@code count} of {@link #rows}, NaN where the form does not hold. */
   private void compute(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
     int d = q.dimension();

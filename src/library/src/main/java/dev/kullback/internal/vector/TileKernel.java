@@ -23,6 +23,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     NEAR
   }
 
+  private final Formula formula;
   private final Worker worker;
   private final Pair pair;
   private final ColdKernel cold;
@@ -63,6 +64,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       ColdKernel cold,
       IntPredicate isRefinementReady,
       IntPredicate areOtherKindsReady) {
+    this.formula = formula;
     this.worker = worker;
     this.pair = pair;
     this.cold = cold;
@@ -142,23 +144,15 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     if (near64 != null && open > 0) {
-      boolean vectors = isReady(near64.isOfOtherKinds(q, p), q.dimension());
+      boolean vectors = isNearReady(q, p, true);
       open = near64.settle(tile, q, p, open, vectors);
     }
     storeRest(operands, open);
   }
 
   /** Whether near forms use vectors. */
-  private boolean isReady(boolean areOtherKinds, int dimension) {
-    return !areOtherKinds || areOtherKindsReady.test(dimension);
-  }
-
-  /** Whether near forms have vectors of their own for the scales of two batches. */
-  public boolean areOfOtherKinds(DiagonalBatch q, DiagonalBatch p) {
-    if (q.isDouble() || p.isDouble()) {
-      return near64 != null && near64.isOfOtherKinds(q, p);
-    }
-    return near32 != null && near32.isOfOtherKinds(q, p);
+  private boolean isNearReady(DiagonalBatch q, DiagonalBatch p, boolean isDouble) {
+    return !formula.isOfOtherKinds(q, p, isDouble) || areOtherKindsReady.test(q.dimension());
   }
 
   /** Calls the micro-kernels of floats, for a trial: keeps nothing. */
@@ -220,7 +214,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       DiagonalBatch p = operands.p();
       stored =
           near32 != null
-              && isReady(near32.isOfOtherKinds(q, p), q.dimension())
+              && isNearReady(q, p, false)
               && near32.store(tile, q, p, floats, refinement(operands));
     }
     return stored ? null : Rung.FLOAT;
@@ -252,7 +246,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     boolean mayBeNear = near32 != null && afterDouble > 0;
     int afterNear = afterDouble;
     if (near32 != null && mayBeNear) {
-      boolean vectors = isReady(near32.isOfOtherKinds(q, p), q.dimension());
+      boolean vectors = isNearReady(q, p, false);
       afterNear = near32.settle(t, q, p, afterDouble, vectors);
     }
     storeRest(operands, afterNear);
