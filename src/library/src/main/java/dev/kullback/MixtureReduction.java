@@ -141,7 +141,9 @@ public final class MixtureReduction {
 
   /**
    * Reduces mixtures, again and again. Each setting returns another reducer, and leaves this one as it is. A reducer is safe for use by any
-   * number of threads; it keeps working memory for each that calls it at once, as the largest mixtures needed so far.
+   * number of threads; it keeps working memory for each that calls it at once, as the largest mixtures needed so far. Of full covariances, the first
+   * call in a process has a daemon thread compile vectors, unless the system property {@code dev.kullback.background} is {@code false}: it
+   * takes some seconds, in which reductions take longer, with the same results.
    *
    * @since 0.1.0
    */

@@ -3,6 +3,7 @@ package dev.kullback.internal.engine;
 import static java.util.stream.Collectors.joining;
 
 import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.observe.ChangeOverEvent;
 import dev.kullback.internal.observe.Events;
@@ -102,6 +103,9 @@ public final class BackgroundWarmUp {
 
   /** Number of times that a thread was ended so. */
   private static int abandoned;
+
+  /** Who asks for what calls of no engine use: it is not counted, and never closed. */
+  private static final User ALONE = new User(Kl.FORWARD);
 
   private BackgroundWarmUp() {}
 
@@ -281,6 +285,14 @@ public final class BackgroundWarmUp {
       }
       return isReady;
     });
+  }
+
+  /**
+   * Has a group tried for calls of no engine: it is nobody's who is closed. The thread ends when it has nothing more to try, or with the last
+   * user, and then a later call asks again.
+   */
+  static void begin(int dimension, KernelGroup[] groups) {
+    ALONE.begin(dimension, groups);
   }
 
   /** Makes a user of the thread, whose calls compute a divergence with {@code callers} threads. */

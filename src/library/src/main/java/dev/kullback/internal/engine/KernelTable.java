@@ -124,6 +124,8 @@ enum KernelTable {
   SCANS(Choice.VECTOR, Formula.class, KernelGroup.SCANS),
   GRADIENTS(Choice.VECTOR, Formula.class, KernelGroup.GRADIENTS),
   FULL_GRADIENTS(Choice.VECTOR, Formula.class, KernelGroup.FULL_GRADIENTS),
+  /** Bounds of what merging components of mixtures costs. */
+  MERGERS(Choice.VECTOR, Formula.class, KernelGroup.MERGERS),
   PANELS(Choice.VECTOR, Formula.class, KernelGroup.INDEX),
   CODES(Choice.VECTOR, Formula.class, KernelGroup.INDEX);
 
@@ -189,6 +191,7 @@ enum KernelTable {
           SCANS,
           GRADIENTS,
           FULL_GRADIENTS,
+          MERGERS,
           PANELS,
           CODES ->
           false;
@@ -273,7 +276,8 @@ enum KernelTable {
           FULL_FACTORS,
           NEAR_KINDS,
           JEFFREYS_NEAR_KINDS,
-          CHERNOFF_NEAR_KINDS ->
+          CHERNOFF_NEAR_KINDS,
+          MERGERS ->
           throw new AssertionError(this);
     };
   }
@@ -343,7 +347,8 @@ enum KernelTable {
           FULL_FACTORS,
           NEAR_KINDS,
           JEFFREYS_NEAR_KINDS,
-          CHERNOFF_NEAR_KINDS ->
+          CHERNOFF_NEAR_KINDS,
+          MERGERS ->
           throw new AssertionError(this);
     };
   }
@@ -365,6 +370,7 @@ enum KernelTable {
       case SCANS -> t.scans();
       case GRADIENTS -> t.gradients();
       case FULL_GRADIENTS -> t.fullGradients();
+      case MERGERS -> t.mergers();
       case PANELS -> t.panels();
       case CODES -> t.codes();
       case FLOAT_CHERNOFF_NEAR_ONE, LOW_RANK_JEFFREYS -> true; // by the other row of the group

@@ -6,6 +6,8 @@ import dev.kullback.internal.cuda.CudaLibrary;
 import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.MergerBounds;
+import dev.kullback.internal.formula.ScalarMergers;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
@@ -17,6 +19,7 @@ import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.FloatPanels;
 import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.internal.vector.full.MergerKernel;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -349,6 +352,26 @@ public final class Platform {
     return !isScalarForced() && READY.test(KernelGroup.PACKING) && mayHaveVectors()
         ? new RangeKernel()
         : RangeCheck.PLAIN;
+  }
+
+  /**
+   * Returns what bounds the costs of mergers in up to {@link MergerBounds#MOST} dimensions: with vectors or without. A reducer of mixtures needs no engine, so this has
+   * vectors tried where they are left to the thread in the background.
+   */
+  public static MergerBounds mergerBounds(int dimension) {
+    if (!mayHaveVectors()) {
+      return PLAIN_MERGERS;
+    }
+    if (IS_DEFERRED) {
+      BackgroundWarmUp.begin(dimension, KernelTable.MERGERS.groups);
+    }
+    return READY.test(KernelGroup.MERGERS) ? VectorMergers.BOUNDS : PLAIN_MERGERS;
+  }
+
+  private static final MergerBounds PLAIN_MERGERS = new ScalarMergers();
+
+  private static final class VectorMergers {
+    static final MergerBounds BOUNDS = new MergerKernel();
   }
 
   /** Makes what every call of KL reads of a batch, or of points what calls with diagonal Gaussians do. */

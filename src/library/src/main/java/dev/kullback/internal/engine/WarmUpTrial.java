@@ -5,9 +5,11 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.MergerBounds;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairKl;
+import dev.kullback.internal.formula.ScalarMergers;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
@@ -28,6 +30,7 @@ import dev.kullback.internal.vector.TileKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.vector.full.FullGradientKernel;
 import dev.kullback.internal.vector.full.FullOperands;
+import dev.kullback.internal.vector.full.MergerKernel;
 import dev.kullback.internal.vector.full.ProductKernels;
 import dev.kullback.internal.vector.scan.CodeScanKernel;
 import dev.kullback.internal.vector.scan.PanelScanKernel;
@@ -430,6 +433,41 @@ final class WarmUpTrial {
     }
     kernel.add(weights, g, 0, g.size(), g, 0, g.size(), sums, sums, worker);
     kernel.addPairs(weights, g, g, 0, g.size(), sums, sums, worker);
+  }
+
+  /** Tries bounds of mergers in each number of dimensions, as each has loops of its own. */
+  boolean mergers() {
+    double[] panel = new double[MergerBounds.STRIDE * MergerBounds.rows(MergerBounds.MOST)];
+    double[] bounds = new double[MergerBounds.STRIDE];
+    int[] places = new int[MergerBounds.STRIDE];
+    Arrays.setAll(places, p -> p);
+    Arrays.fill(panel, 1);
+    MergerBounds plain = new ScalarMergers();
+    MergerBounds vectors = new MergerKernel();
+    for (int d = 1; d <= MergerBounds.MOST; d++) {
+      int dimension = d;
+      double[] own = new double[MergerBounds.rows(d)];
+      Arrays.fill(own, 1);
+      if (!tryOut(
+          () -> bounds(plain, dimension, own, panel, places, bounds),
+          () -> bounds(vectors, dimension, own, panel, places, bounds))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static void bounds(
+      MergerBounds mergers,
+      int dimension,
+      double[] own,
+      double[] panel,
+      int[] places,
+      double[] bounds) {
+    for (int from = 0; from < ROWS; from++) {
+      int to = from + 2 * VectorWidth.BITS / Double.SIZE;
+      mergers.set(dimension, own, panel, from, to, places, bounds);
+    }
   }
 
   boolean panels() {

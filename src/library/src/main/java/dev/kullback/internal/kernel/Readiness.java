@@ -85,6 +85,8 @@ public final class Readiness {
     GRADIENTS,
     /** Full covariances: the same. */
     FULL_GRADIENTS,
+    /** Full covariances: bounds of mergers, which reductions of mixtures alone ask for. */
+    MERGERS,
     /** Scans of panels and codes, which an index alone asks for. */
     INDEX;
 

@@ -327,29 +327,24 @@ abstract class Components {
   /** Returns twice the cost of merging a component into one that is not lighter. */
   abstract double doubleCost(int heavy, int light);
 
-  /** Whether {@link #setBounds} takes less time than costs. */
+  /** Whether {@link #bound} takes less time than {@link #cost}. */
   final boolean hasBounds() {
     return isFull() && rule == Rule.RUNNALLS;
   }
 
-  /**
-   * Sets bounds below the costs of merging a component with the first {@code n} of others, or NaN: the costs where there is no other.
-   *
-   * @param most what a bound need not be close to where it is above
-   */
-  final void setBounds(int i, int[] others, int n, double most, double[] to) {
-    if (hasBounds()) {
-      setBoundsByDefinition(i, others, n, most, to);
-    } else {
-      for (int k = 0; k < n; k++) {
-        to[k] = cost(i, others[k]);
-      }
-    }
-    checkpoint.pass(n * terms());
+  /** Returns a bound below a cost, or NaN: the cost where there is no other. */
+  final double bound(int i, int j) {
+    checkpoint.pass(terms());
+    return hasBounds() ? boundByDefinition(i, j) : cost(i, j);
   }
 
-  /** Sets bounds below Runnalls' costs, or NaN. */
-  void setBoundsByDefinition(int i, int[] others, int n, double most, double[] to) {
+  /** Returns a bound below Runnalls' cost, or NaN. */
+  double boundByDefinition(int i, int j) {
+    throw new AssertionError("has none");
+  }
+
+  /** Copies the numbers of a component of which {@link dev.kullback.internal.formula.MergerBounds} makes bounds. */
+  void copyNumbers(int i, double[] to, int at, int stride) {
     throw new AssertionError("has none");
   }
 

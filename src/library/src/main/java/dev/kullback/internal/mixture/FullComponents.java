@@ -3,6 +3,7 @@ package dev.kullback.internal.mixture;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.Excess;
+import dev.kullback.internal.formula.MergerBounds;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.numerics.SemidefiniteFactor;
@@ -16,9 +17,6 @@ import java.util.function.LongConsumer;
  * that nothing cancels where M is small, and {@code G(M) = tr M − ln|I + M|} is {@code ‖F‖² + 2 Σ_k (F_kk − ln(1 + F_kk))}.
  */
 final class FullComponents extends Components {
-  private static final double LN_2 = Math.log(2);
-  private static final double CURVE = 1 - 0.5 / LN_2;
-
   /** Factors L of the covariances, packed, rounded from twice the precision of double. */
   private double[] factor = {};
 
@@ -44,9 +42,6 @@ final class FullComponents extends Components {
   private final double[] f;
   private final double[] y;
   private final double[] diagonal;
-
-  /** What tells of the errors of determinants. */
-  private double[] condition = {};
 
   FullComponents(int dimension) {
     super(dimension, Cholesky.packedLength(dimension));
@@ -252,58 +247,34 @@ final class FullComponents extends Components {
     }
   }
 
-  /**
-   * Tries the definition, which cancels where components are alike, with ln|P| less a bound on what rounding did to the sum of logarithms that it
-   * is part of. The factors of P are exactly those of P + E with {@code |E_rc| ≤ (D + 5)·2⁻⁵³·√(P_rr P_cc)} or so (J. W. Demmel, "On floating
-   * point errors in Cholesky", LAPACK Working Note 14, 1989), so that the logarithm is wrong by at most {@code D(D + 5)·2⁻⁵³·Σ_h P_hh
-   * (P⁻¹)_hh}, and the heavier component's P_i, as {@code P ≥ P_i/2}, has {@code P⁻¹ ≤ 2P_i⁻¹}. Twice this is taken.
-   */
+  /** Tries the definition, which cancels where components are alike, less a bound of rounding: see {@link MergerBounds}. */
   @Override
-  void setBoundsByDefinition(int i, int[] others, int n, double most, double[] to) {
-    if (to.length > condition.length) {
-      condition = new double[to.length];
+  double boundByDefinition(int i, int j) {
+    if (weight[i] == 0 || weight[j] == 0) { // costs nothing, and needs no factor to tell
+      return 0;
     }
-    boolean isSmall = dimension <= MergedPivots.MOST;
-    if (isSmall) {
-      MergedPivots.set(dimension, weight, mean, covariance, precision, i, others, n, to, condition);
-    }
-    for (int k = 0; k < n; k++) {
-      int j = others[k];
-      if (weight[i] == 0 || weight[j] == 0) { // costs nothing, and needs no factor to tell
-        to[k] = 0;
-        continue;
-      }
-      double w = weight[i] + weight[j];
-      double a = weight[i] / w;
-      double b = weight[j] / w;
-      double logsOfBoth = a * logDet[i] + b * logDet[j];
-      double log;
-      if (isSmall && to[k] >= 0x1p-1000 && to[k] <= 0x1p1000) {
-        log = belowLog(to[k]) - 0x1p-51 * dimension * (dimension + 5) * condition[k] - 0x1p-30;
-        if (0.5 * w * (log - logsOfBoth) > most) {
-          to[k] = 0.5 * w * (log - logsOfBoth);
-          continue;
-        }
-        log = Math.log(to[k]);
-      } else {
-        condition[k] = setPivots(i, j, a, b);
-        log = DoubleLogProduct.of(diagonal, 0, dimension, false);
-      }
-      double logs = Math.abs(log) + Math.abs(logDet[i]) + Math.abs(logDet[j]) + dimension + 16;
-      log -= 0x1p-51 * (dimension * (dimension + 5) * condition[k] + logs);
-      to[k] = 0.5 * w * (log - logsOfBoth);
-    }
+    double w = weight[i] + weight[j];
+    double a = weight[i] / w;
+    double b = weight[j] / w;
+    double condition = setPivots(i, j, a, b);
+    double log = DoubleLogProduct.of(diagonal, 0, dimension, false);
+    double logs = Math.abs(log) + Math.abs(logDet[i]) + Math.abs(logDet[j]) + dimension + 16;
+    log -= 0x1p-51 * (dimension * (dimension + 5) * condition + logs);
+    return 0.5 * w * (log - (a * logDet[i] + b * logDet[j]));
   }
 
-  /**
-   * Returns a number not above ln x, and by 0.014 at most below it, of a normal x, but for rounding: of {@code x = 2^e m}, {@code log₂ m} has
-   * the chord {@code m − 1}, and its distance from that is at least {@code (1 − ½/ln 2)(m − 1)(2 − m)}, as at m near 2.
-   */
-  private static double belowLog(double x) {
-    long bits = Double.doubleToRawLongBits(x);
-    double m = Double.longBitsToDouble((bits & 0xfffffffffffffL) | 0x3ff0000000000000L);
-    double chord = (bits - 0x3ff0000000000000L) * 0x1p-52;
-    return LN_2 * (chord + CURVE * ((m - 1) * (2 - m)));
+  @Override
+  void copyNumbers(int i, double[] to, int at, int stride) {
+    int k = at;
+    to[k] = weight[i];
+    for (int h = 0; h < dimension; h++) {
+      to[k += stride] = mean[i * dimension + h];
+    }
+    for (int e = 0; e < length; e++) {
+      to[k += stride] = weight[i] * covariance[i * length + e];
+    }
+    double error = 0x1p-51 * (Math.abs(logDet[i]) + dimension + 16);
+    to[k + stride] = -0.5 * weight[i] * (logDet[i] + error);
   }
 
   /** Sets the pivots v of {@code F diag(v) Fᵀ = P}, and returns {@code Σ_h P_hh (P_i⁻¹)_hh} with the heavier component's P_i. */

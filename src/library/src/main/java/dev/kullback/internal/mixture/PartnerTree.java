@@ -1,6 +1,9 @@
 package dev.kullback.internal.mixture;
 
+import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.formula.MergerBounds;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The components that are left, in a tree of boxes around their means, with bounds below what merging costs: with {@code t = ab d_h²},
@@ -22,7 +25,7 @@ final class PartnerTree {
    * The most components of a leaf. Milliseconds of CPU at 64, 128, 256 (D = 4, full; Zen 4, busy): 200 to 20 components 3.87, 3.63, 3.77;
    * 1,000 to 50 57, 44, 43; 5,000 to 50 729, 692, 733; of weights .99^i 1,921, 2,044, 1,842.
    */
-  static final int LEAF = 128;
+  static final int LEAF = MergerBounds.STRIDE;
 
   private final Components components;
   private final int dimension;
@@ -45,6 +48,13 @@ final class PartnerTree {
 
   private double[][] mean = {};
   private double[][] variance = {};
+
+  /** What makes bounds of costs by their definition, if anything does; of the panel of each leaf, and the numbers of a row's component. */
+  private @Nullable MergerBounds mergers;
+
+  private double[][] panel = {};
+  private double[] taken = {};
+  private final double[] bounds = new double[LEAF];
 
   /** Boxes of nodes: least and greatest means, greatest variances, and least weight. */
   private double[] low = {};
@@ -76,6 +86,16 @@ final class PartnerTree {
     dimension = components.dimension();
   }
 
+  /** Finds out what makes bounds of the components' costs, for trees to be built from now on. */
+  void begin() {
+    boolean hasBounds = components.hasBounds() && dimension <= MergerBounds.MOST;
+    mergers = hasBounds ? Platform.mergerBounds(dimension) : null;
+    if (hasBounds && taken.length == 0) {
+      taken = new double[MergerBounds.rows(dimension)];
+    }
+    Arrays.fill(bounds, MergerBounds.LEAST);
+  }
+
   /** Makes the tree of the first {@code size} of these components, which it puts in another order. */
   void build(int[] left, int size) {
     this.size = size;
@@ -97,6 +117,9 @@ final class PartnerTree {
       high = new double[low.length];
       widest = new double[low.length];
       lightest = new double[2 * leaves];
+    }
+    if (mergers != null && panel.length < leaves) {
+      panel = new double[leaves][taken.length * LEAF];
     }
     split(left, 0, leaves);
     for (int l = 0; l < leaves; l++) {
@@ -184,6 +207,9 @@ final class PartnerTree {
     for (int h = 0; h < dimension; h++) {
       mean[leaf * dimension + h][p] = components.center(i, h);
       variance[leaf * dimension + h][p] = components.spread(i, h);
+    }
+    if (mergers != null) {
+      components.copyNumbers(i, panel[leaf], p, LEAF);
     }
   }
 
@@ -279,6 +305,30 @@ final class PartnerTree {
     double fourth = half / (1 + Math.sqrt(1 + half));
     double y = fourth / (1 + Math.sqrt(1 + fourth));
     return w * (4 * y * (6 + 3 * y) / (6 + 6 * y + y * y));
+  }
+
+  /** Takes a component whose mergers are to have bounds. */
+  void take(int i) {
+    if (mergers != null) {
+      components.copyNumbers(i, taken, 0, 1);
+    }
+  }
+
+  /** Whether bounds take less time for all components of a leaf than for a list. */
+  boolean takesAll() {
+    return mergers != null && mergers.takesAll();
+  }
+
+  /** Sets the bounds of merging the component taken with those of a leaf: at all places in a range, or those in that range of a list. */
+  void setBounds(int leaf, int from, int to, int[] places) {
+    if (mergers != null) {
+      mergers.set(dimension, taken, panel[leaf], from, to, places, bounds);
+    }
+  }
+
+  /** Returns the bound that was set for a place, or a number not above {@link MergerBounds#LEAST}, or NaN, that says nothing. */
+  double bound(int p) {
+    return bounds[p];
   }
 
   /** Returns how many components a leaf has. */
@@ -391,9 +441,16 @@ final class PartnerTree {
     }
   }
 
-  /** Makes estimates, for the places of a leaf from one on, of the squared distance of the means that a merger with component i costs. */
+  /**
+   * Makes estimates, for the places of a leaf from one on, of what tells which partner may cost least: of the squared distance of the means that a merger with component i
+   * costs, or the bounds where all were set.
+   */
   void promise(int i, int leaf, int from) {
     int n = count[leaf];
+    if (takesAll()) {
+      System.arraycopy(bounds, from, promise, from, n - from);
+      return;
+    }
     Arrays.fill(promise, from, n, 0);
     for (int h = 0; h < dimension; h++) {
       addSquares(

@@ -1,5 +1,6 @@
 package dev.kullback.internal.mixture;
 
+import dev.kullback.internal.formula.MergerBounds;
 import dev.kullback.internal.mixture.ReductionOptions.Rule;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
@@ -95,10 +96,8 @@ final class Reduction {
 
   private boolean isKeeping;
 
-  /** Components of a leaf that its bounds do not rule out, and bounds by what they are. */
+  /** Places of components of a leaf that a list of it does not rule out. */
   private final int[] offered = new int[PartnerTree.LEAF];
-
-  private final double[] bounds = new double[PartnerTree.LEAF];
 
   /** Costs of the mergers, in their order. */
   private double[] costs = {};
@@ -254,6 +253,7 @@ final class Reduction {
 
   /** Makes the tree, and the order of pairs. */
   private void begin() {
+    tree.begin();
     build();
     for (int k = 0; k < size; k++) {
       rank[left[k]] = k;
@@ -419,6 +419,7 @@ final class Reduction {
     look.run();
     scanned[i] = steps;
     most = Double.POSITIVE_INFINITY;
+    tree.take(i);
     visit(i, 1);
   }
 
@@ -451,19 +452,26 @@ final class Reduction {
   private void offerAll(int i, int leaf) {
     int from = isFirst && !isWest ? tree.after(i, leaf) : 0;
     int n = tree.count(leaf);
-    int first = NONE;
-    if (most == Double.POSITIVE_INFINITY) {
-      first = firstOffer(i, leaf, from, n);
+    boolean takesAll = tree.takesAll();
+    if (takesAll) {
+      tree.setBounds(leaf, from, n, offered);
     }
-    int m = tree.list(i, leaf, from, most, offered);
-    int count = 0;
-    for (int k = 0; k < m; k++) {
-      int p = offered[k];
-      int j = tree.component(leaf, p);
-      offered[count] = j;
-      count += p != first && isOffered(i, j) ? 1 : 0;
+    int first = most == Double.POSITIVE_INFINITY ? firstOffer(i, leaf, from, n) : NONE;
+    if (takesAll) {
+      for (int p = from; p < n; p++) {
+        if (tree.bound(p) <= most && p != first) {
+          offer(i, leaf, p);
+        }
+      }
+    } else {
+      int m = tree.list(i, leaf, from, most, offered);
+      tree.setBounds(leaf, 0, m, offered);
+      for (int k = 0; k < m; k++) {
+        if (offered[k] != first) {
+          offer(i, leaf, offered[k]);
+        }
+      }
     }
-    offer(i, count);
     components.checkpoint.pass(Checkpoint.ofPlain((long) (n - from) * components.dimension()));
   }
 
@@ -479,8 +487,11 @@ final class Reduction {
       }
     }
     if (first != NONE) {
-      offered[0] = tree.component(leaf, first);
-      offer(i, 1);
+      offered[0] = first;
+      if (!tree.takesAll()) {
+        tree.setBounds(leaf, 0, 1, offered);
+      }
+      offer(i, leaf, first);
     }
     return first;
   }
@@ -495,24 +506,28 @@ final class Reduction {
     return isWest ? i != j : merged[i] > merged[j] || (merged[i] == merged[j] && rank[i] < rank[j]);
   }
 
-  /** Offers the first {@code n} components to a row, which keeps those of the least bounds, or takes the one of the least cost. */
-  private void offer(int i, int n) {
-    if (isKeeping || components.hasBounds()) {
-      components.setBounds(i, offered, n, most, bounds);
-    } else {
-      Arrays.fill(bounds, 0, n, 0);
+  /** Offers the component at a place of a leaf to a row, which keeps those of the least bounds, or takes the one of the least cost. */
+  private void offer(int i, int leaf, int p) {
+    double bound = tree.bound(p);
+    if (bound > most) {
+      return;
     }
-    for (int k = 0; k < n; k++) {
-      if (bounds[k] > most) {
-        continue;
+    int j = tree.component(leaf, p);
+    if (!isOffered(i, j)) {
+      return;
+    }
+    if (!(bound > MergerBounds.LEAST)) {
+      bound = isKeeping || components.hasBounds() ? components.bound(i, j) : 0;
+      if (bound > most) {
+        return;
       }
-      if (isKeeping) {
-        keep(i, offered[k], bounds[k]);
-      } else {
-        take(i, offered[k], components.cost(i, offered[k]));
-        components.checkpoint.pass(components.terms());
-        most = MARGIN * cost[i];
-      }
+    }
+    if (isKeeping) {
+      keep(i, j, bound);
+    } else {
+      take(i, j, components.cost(i, j));
+      components.checkpoint.pass(components.terms());
+      most = MARGIN * cost[i];
     }
   }
 
