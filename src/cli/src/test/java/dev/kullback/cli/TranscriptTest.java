@@ -8,7 +8,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.stream.DoubleStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -40,15 +42,18 @@ class TranscriptTest extends CommandFixture {
     List<String> expected = Files.readAllLines(transcript);
     StringBuilder seen = new StringBuilder();
     String last = "";
+    Set<String> since = new HashSet<>(); // files were made
     for (String line : expected) {
       if (line.startsWith("#") || line.startsWith("+ ")) {
         boolean isFirst = seen.isEmpty() || last.equals(line.substring(0, 1));
         seen.append(isFirst ? "" : "\n").append(line).append('\n');
         if (line.startsWith("+")) {
           make(line.substring(2).split(" "));
+          since.clear();
         }
         last = line.substring(0, 1);
       } else if (line.startsWith(PROMPT)) {
+        assertThat(since.add(line)).as("%s, once more with the same files", line).isTrue();
         seen.append('\n').append(line).append('\n').append(printed(line));
         last = "$";
       }
