@@ -60,19 +60,20 @@ public final class MadeUpGaussians {
     return new MadeUpGaussians(d, new double[d], ones, new double[full ? d * d : 0]);
   }
 
-  /** Makes that many Gaussians around this one, at distances that take turns; those at distance 0 equal it. */
+  /** Makes that many Gaussians around these, which take turns as distances do; those at distance 0 equal them. */
   public MadeUpGaussians around(int rows, RandomGenerator random, double... spreads) {
     double[] mean = new double[rows * d];
     double[] std = new double[rows * d];
-    double[] below = new double[rows * scaleTril.length];
+    double[] below = new double[scaleTril.length == 0 ? 0 : rows * d * d];
     for (int k = 0; k < mean.length; k++) {
       double spread = spreads[k / d % spreads.length];
-      mean[k] = this.mean[k % d] + spread * random.nextGaussian();
-      std[k] = this.std[k % d] * Math.exp(SPREAD * spread * random.nextGaussian());
+      mean[k] = this.mean[k % this.mean.length] + spread * random.nextGaussian();
+      std[k] = this.std[k % this.std.length] * Math.exp(SPREAD * spread * random.nextGaussian());
     }
     for (int k = 0; k < below.length; k++) {
       double spread = spreads[k / (d * d) % spreads.length];
-      below[k] = scaleTril[k % (d * d)] + SPREAD * spread / Math.sqrt(d) * random.nextGaussian();
+      below[k] =
+          scaleTril[k % scaleTril.length] + SPREAD * spread / Math.sqrt(d) * random.nextGaussian();
     }
     return new MadeUpGaussians(d, mean, std, below);
   }
@@ -138,12 +139,13 @@ public final class MadeUpGaussians {
         of(mean, isDouble), of(matrix, isDouble), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
   }
 
-  /** Makes a new batch of doubles that share the first one's matrix. */
-  public Batch sharingFirst(MatrixForm kind, Supplier<Factorization> factorization) {
+  /** Makes a new batch of Gaussians that share the first one's matrix. */
+  public Batch sharingFirst(
+      MatrixForm kind, boolean isDouble, Supplier<Factorization> factorization) {
     double[] all = kind == MatrixForm.SCALE_TRIL ? scaleTril : covariance;
     double[] first = Arrays.copyOf(all, d * d);
     return Factors.of(
-        of(mean, true), of(first, true), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
+        of(mean, isDouble), of(first, isDouble), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
   }
 
   /** Makes a new batch of which the first columns of the factors are added to the diagonal. */

@@ -34,18 +34,18 @@ final class Case implements AutoCloseable {
 
   private static final List<Scale> SCALES = List.of(Scale.values());
 
-  private static final int NEIGHBORS = 3;
+  /** Neighbors of a row; of which a row's first columns may bound few, but not many. */
+  private static final int FEW_NEIGHBORS = 3;
+
+  private static final int MANY_NEIGHBORS = 40;
+
+  private static final int CLUSTERS = 3;
 
   /** One divergence in {@value} is within the radius. */
   private static final int MANY = 3;
 
   /** The same of an index, so that its codes exclude most references. */
   private static final int FEW = 50;
-
-  /** Spread of alike means: float's usual chunks settle some of these entries, shorter ones most. */
-  private static final double ALIKE = 0.4;
-
-  private static final double NEAR = 1e-4;
 
   static final double FLOAT_CONTRACT = 1e-5;
   private static final double DOUBLE_CONTRACT = 1e-12;
@@ -78,6 +78,8 @@ final class Case implements AutoCloseable {
   final double[] kl;
   final double[] logWeights;
   final double radius;
+
+  private final int neighbors;
 
   /** Rows 0 to n − 1, and the columns that pair with them: n − 1 − i with row i. */
   final int[] ascending;
@@ -113,20 +115,41 @@ final class Case implements AutoCloseable {
 
   private final Batch plainP;
 
+  /** How q and p state standard deviations, or other scales, where their kind leaves a choice. */
+  record Scales(Scale q, Scale p) {
+    /** Returns one in turn for both, and where they are of two precisions another for p. */
+    static Scales inTurn(Kind kind, int turn, int round) {
+      Scale q = scale(turn);
+      return new Scales(q, kind.isDoubleQ() == kind.isDoubleP() ? q : scale(turn + 1 + round));
+    }
+
+    private static Scale scale(int turn) {
+      return SCALES.get(turn % SCALES.size());
+    }
+  }
+
   /**
    * Makes a case.
    *
+   * @param shape rows, columns and dimension
+   * @param mayBeSelf whether q is to be p, too, where both have one kind and size
    * @param threads of the searches of an index; 0 for a case without
    */
-  Case(Formula formula, Kind kind, int[] shape, int turn, int round, int threads) {
+  Case(
+      Formula formula,
+      Kind kind,
+      Scales scales,
+      int[] shape,
+      boolean mayBeSelf,
+      int seed,
+      int threads) {
     this.formula = formula;
     pair = new Pair(formula, new Worker());
     hasMixtures = formula == Kl.FORWARD && threads == 0;
     this.kind = kind;
-    Scale inTurn = SCALES.get(turn % SCALES.size());
-    boolean isQueryOfFloats = threads > 0 && !isDoubleQ();
-    scaleQ = isQueryOfFloats ? Scale.STD : inTurn;
-    scaleP = kind == Kind.MIXED ? SCALES.get((turn + 1 + round) % SCALES.size()) : inTurn;
+    boolean isQueryOfFloats = threads > 0 && !kind.isDoubleQ();
+    scaleQ = isQueryOfFloats ? Scale.STD : scales.q;
+    scaleP = scales.p;
     n = shape[0];
     m = shape[1];
     boolean full = kind.isFull(true) || kind.isFull(false);
@@ -136,35 +159,34 @@ final class Case implements AutoCloseable {
                 ? LARGE_FULL_DIMENSION
                 : Math.min(shape[2], FULL_DIMENSION))
             : shape[2];
-    isSelf =
-        n == m && round % 2 == 1 && kind != Kind.MIXED && kind.isFull(true) == kind.isFull(false);
-    SplittableRandom random = new SplittableRandom(100L * round + d);
+    isSelf = mayBeSelf && n == m && kind.isOne() && scaleQ == scaleP;
+    SplittableRandom random = new SplittableRandom(100L * seed + d);
     MadeUpGaussians normal = MadeUpGaussians.normal(d, full || kind.isLowRank());
-    MadeUpGaussians center = kind.isNear() ? normal.around(1, random, 1) : normal;
+    MadeUpGaussians center =
+        switch (kind.spread()) {
+          case NEAR -> normal.around(1, random, 1);
+          case CLUSTERS -> normal.around(CLUSTERS, random, 1);
+          default -> normal;
+        };
     // Hellinger's distances of unlike Gaussians round to 1, which has no order that double could
     // tell
-    boolean isAlike = kind == Kind.ALIKE_FLOAT || formula.lastStep() == Formula.LastStep.HELLINGER;
-    double spread = kind.isNear() ? NEAR : isAlike ? ALIKE : 1;
+    boolean isUnlike =
+        kind.spread() == Kind.Spread.WIDE && formula.lastStep() == Formula.LastStep.HELLINGER;
+    double spread = (isUnlike ? Kind.Spread.ALIKE : kind.spread()).size;
     MadeUpGaussians a = center.around(n, random, spread).withDuplicates();
     MadeUpGaussians b = isSelf ? a : center.around(m, random, spread).withDuplicates();
     if (!formula.needsInverse()) {
       a.withSingular();
       b.withSingular();
     }
-    makeQ = () -> batch(a, kind.isFull(true), scaleQ, isDoubleQ());
-    makeP = isSelf ? makeQ : () -> batch(b, kind.isFull(false), scaleP, kind.isDouble);
+    makeQ = () -> batch(a, kind.isFull(true), scaleQ, kind.isDoubleQ());
+    makeP = isSelf ? makeQ : () -> batch(b, kind.isFull(false), scaleP, kind.isDoubleP());
     q = makeQ.get();
     p = isSelf ? q : makeP.get();
     boolean isConditioned = full || kind.isLowRank();
-    contract = !kind.isDouble ? FLOAT_CONTRACT : isConditioned ? FULL_CONTRACT : DOUBLE_CONTRACT;
-    plainQ =
-        kind == Kind.COVARIANCE ? a.full(MatrixForm.SCALE_TRIL, true, Platform::factorization) : q;
-    plainP =
-        isSelf
-            ? plainQ
-            : kind == Kind.COVARIANCE
-                ? b.full(MatrixForm.SCALE_TRIL, true, Platform::factorization)
-                : p;
+    contract = !kind.isDouble() ? FLOAT_CONTRACT : isConditioned ? FULL_CONTRACT : DOUBLE_CONTRACT;
+    plainQ = plain(q, a, kind.isDoubleQ());
+    plainP = isSelf ? plainQ : plain(p, b, kind.isDoubleP());
     kl = new double[n * m];
     for (int at = 0; at < kl.length; at++) {
       kl[at] = pair.stable(plainQ, at / m, plainP, at % m);
@@ -175,9 +197,10 @@ final class Case implements AutoCloseable {
     }
     ascending = IntStream.range(0, n).toArray();
     descending = IntStream.range(0, n).map(i -> n - 1 - i).toArray();
+    neighbors = seed % 3 == 2 ? MANY_NEIGHBORS : FEW_NEIGHBORS;
     nearest = SearchOptions.nearest(k(0));
     nearestExcludingSelf = SearchOptions.nearest(k(1)).excludingSelf(0);
-    nearestReverse = SearchOptions.nearest(Math.min(NEIGHBORS, n)).reversed();
+    nearestReverse = SearchOptions.nearest(Math.min(neighbors, n)).reversed();
     radius = radius(kl, threads == 0 ? MANY : FEW);
     within = SearchOptions.within(radius);
     if (threads == 0) {
@@ -192,6 +215,13 @@ final class Case implements AutoCloseable {
       reverse[at] = pair.stable(p, at % m, q, at / m);
     }
     withinReverse = SearchOptions.within(radius(reverse, FEW)).reversed();
+  }
+
+  /** Returns what a batch is compared with: covariances of double with the factors that they were made of, which others tell only to their rounding. */
+  private Batch plain(Batch batch, MadeUpGaussians g, boolean isDouble) {
+    boolean isOfCovariances =
+        kind.form() == Kind.Form.COVARIANCE && isDouble && kind.spread() == Kind.Spread.WIDE;
+    return isOfCovariances ? g.full(MatrixForm.SCALE_TRIL, true, Platform::factorization) : batch;
   }
 
   /** Returns a radius within which about one in {@code share} of these divergences is, and that is near none. */
@@ -261,7 +291,7 @@ final class Case implements AutoCloseable {
 
   /** Whether q is of double. */
   boolean isDoubleQ() {
-    return kind.isDouble && kind != Kind.MIXED;
+    return kind.isDoubleQ();
   }
 
   @Override
@@ -275,9 +305,10 @@ final class Case implements AutoCloseable {
     if (kind.isLowRank()) {
       return g.lowRank(RANK, isDouble);
     }
-    MatrixForm matrix = kind == Kind.COVARIANCE ? MatrixForm.COVARIANCE : MatrixForm.SCALE_TRIL;
-    if (kind == Kind.SHARED_FULL) {
-      return g.sharingFirst(matrix, Platform::factorization);
+    MatrixForm matrix =
+        kind.form() == Kind.Form.COVARIANCE ? MatrixForm.COVARIANCE : MatrixForm.SCALE_TRIL;
+    if (kind.form() == Kind.Form.SHARED_FULL) {
+      return g.sharingFirst(matrix, isDouble, Platform::factorization);
     }
     return full ? g.full(matrix, isDouble, Platform::factorization) : g.diagonal(scale, isDouble);
   }
@@ -288,7 +319,7 @@ final class Case implements AutoCloseable {
   }
 
   private int k(int excluded) {
-    return Math.min(NEIGHBORS, m - excluded);
+    return Math.min(neighbors, m - excluded);
   }
 
   double[] row(int i) {
@@ -310,7 +341,7 @@ final class Case implements AutoCloseable {
 
   /** Neighbors of p's rows among q's, whose divergences are the same matrix transposed. */
   Expected nearestReverse() {
-    return nearest(transposed(kl, n, m), m, n, Math.min(NEIGHBORS, n), false);
+    return nearest(transposed(kl, n, m), m, n, Math.min(neighbors, n), false);
   }
 
   Expected nearest(double[] kl, int n, int m, int k, boolean others) {
@@ -399,10 +430,11 @@ final class Case implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "%s (%s), %d x %d, D = %d%s%s"
+    return "%s (%s, %s), %d x %d, D = %d%s%s"
         .formatted(
-            kind.title,
+            kind,
             scaleQ.argument(),
+            scaleP.argument(),
             n,
             m,
             d,

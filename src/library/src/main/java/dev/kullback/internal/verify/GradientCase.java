@@ -158,11 +158,17 @@ final class GradientCase {
     }
   }
 
-  /** Returns a derivative by a scale as it was given, of a sum of 1. */
+  /** Returns the derivative by a scale as it was given, of what has one of 1 by ln σ or, as the Wasserstein distance, of 2 by σ. */
   private static double byScale(Term term, DiagonalBatch g, int at) {
-    double[] sum = {1};
-    term.byScale(g.kind(), new double[] {g.scale(at)}, sum, 1);
-    return sum[0];
+    double s = g.scale(at);
+    double ofStd =
+        switch (g.kind()) {
+          case STD -> 1;
+          case VARIANCE -> 0.5 / Math.sqrt(s);
+          case LOG_VARIANCE -> 0.5 * Math.exp(0.5 * s);
+          case PRECISION -> -0.5 * Math.pow(s, -1.5);
+        };
+    return term == Term.WASSERSTEIN_2 ? 2 * ofStd : ofStd / g.kind().std(s);
   }
 
   private static void add(double[] values, double[] allowed, int at, double term, double size) {

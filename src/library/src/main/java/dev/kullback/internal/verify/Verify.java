@@ -165,7 +165,7 @@ public final class Verify {
     int needed = 0;
     for (int round = 0; round < ROUNDS; round++) {
       for (int turn = 0; turn < Math.max(shapes.length, INDEX_SHAPES.length); turn++) {
-        for (Kind kind : Kind.values()) {
+        for (Kind kind : Kind.ALL) {
           cases.addAll(cases(kind, shapes, INDEX_SHAPES, turn, round));
         }
         needed = isLimited && needed > 0 ? needed : cases.size();
@@ -204,17 +204,15 @@ public final class Verify {
     if (isLowRank && !isTaken) {
       return cases;
     }
+    Case.Scales scales = Case.Scales.inTurn(kind, turn + round, round);
     if (turn < shapes.length) {
-      cases.add(() -> new Case(engine.formula(), kind, shapes[turn], turn + round, round, 0));
-    }
-    if (turn < ofIndex.length
-        && hasIndex
-        && !isLowRank
-        && !kind.isFull(true)
-        && !kind.isFull(false)) {
-      int threads = engine.threads();
       cases.add(
-          () -> new Case(engine.formula(), kind, ofIndex[turn], turn + round, round, threads));
+          () -> new Case(engine.formula(), kind, scales, shapes[turn], round % 2 == 1, round, 0));
+    }
+    if (turn < ofIndex.length && hasIndex && kind.isDiagonal()) {
+      int threads = engine.threads();
+      cases.add(() ->
+          new Case(engine.formula(), kind, scales, ofIndex[turn], round % 2 == 1, round, threads));
     }
     return cases;
   }
@@ -256,7 +254,7 @@ public final class Verify {
     }
     List<Case> cases = new ArrayList<>();
     try {
-      for (Kind kind : Kind.values()) {
+      for (Kind kind : Kind.ALL) {
         for (int turn = 0; turn < WARM_SHAPES.length; turn++) {
           for (Supplier<Case> made : cases(kind, WARM_SHAPES, WARM_INDEX_SHAPES, turn, 0)) {
             cases.add(made.get());

@@ -15,10 +15,15 @@ import dev.kullback.internal.formula.Chernoff;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.RenyiAboveOne;
 import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.rows.NeighborLists;
+import dev.kullback.internal.rows.SearchOptions;
+import dev.kullback.internal.verify.Kind.Form;
+import dev.kullback.internal.verify.Kind.Spread;
+import dev.kullback.testing.CoveringArray;
 import dev.kullback.testing.Engines;
-import dev.kullback.testing.Share;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -38,72 +43,220 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Tag("vector")
 class LawsTest {
   /**
-   * Rows, columns and dimension: several tiles and bands of rows with tails, several blocks of columns, and several of rows. In the last, q and p
-   * are one batch.
+   * Rows, columns and dimension: several tiles and bands of rows with tails, several blocks of columns, several of rows, one row or one column, each
+   * small dimension, and several chunks of dimensions. The first have codes in an index.
    */
-  private static final int[][] SHAPES = {{45, 45, 33}, {3, 9000, 5}, {300, 7, 6}, {26, 26, 9}};
+  private static final List<int[]> SHAPES =
+      List.of(
+          new int[] {45, 45, 33},
+          new int[] {3, 9000, 5},
+          new int[] {300, 7, 6},
+          new int[] {26, 26, 9},
+          new int[] {1, 67, 2},
+          new int[] {1, 1, 1},
+          new int[] {19, 1, 4},
+          new int[] {9, 350, 3},
+          new int[] {10, 10, 1},
+          new int[] {6, 13, 131});
 
-  /** What an index has codes of, in the place of the first two. */
+  /** What an index has codes of, in the place of the first two shapes. */
   private static final int[] CODED = {5, 700, 24};
 
-  /** KL, and some of each other family of kernels. */
-  private static final List<Formula> FORMULAS =
+  /** A divergence, or KL by an index. */
+  private record Asked(String name, Formula formula, boolean isOfIndex) {
+    Asked(String name, Formula formula) {
+      this(name, formula, false);
+    }
+
+    @Override
+    public String toString() {
+      return name;
+    }
+  }
+
+  private static final List<Asked> ASKED =
       List.of(
-          Kl.FORWARD,
-          Jeffreys.FORMULA,
-          Chernoff.HELLINGER,
-          Wasserstein2.SQUARED,
-          Kl.REVERSE,
-          Chernoff.ofOrder(0.1));
+          new Asked("KL", Kl.FORWARD),
+          new Asked("KL by an index", Kl.FORWARD, true),
+          new Asked("Jeffreys", Jeffreys.FORMULA),
+          new Asked("Hellinger", Chernoff.HELLINGER),
+          new Asked("squared Wasserstein", Wasserstein2.SQUARED),
+          new Asked("reverse KL", Kl.REVERSE),
+          new Asked("Chernoff of 0.1", Chernoff.ofOrder(0.1)),
+          new Asked("Wasserstein", Wasserstein2.DISTANCE),
+          new Asked("Rényi of 1.5", new RenyiAboveOne(1.5)));
+
+  /** Cases of the short run beside those of KL of diagonal batches: the first, which have most pairs. */
+  private static final int SOME = 30;
+
+  private static final List<Boolean> BOTH = List.of(true, false);
+
+  private static final List<Scale> SCALES = List.of(Scale.values());
+
+  /** What a case is made of. */
+  private record Choice(
+      Asked asked,
+      Form form,
+      Spread spread,
+      boolean isDoubleQ,
+      boolean isDoubleP,
+      Scale scaleQ,
+      Scale scaleP,
+      int[] shape,
+      boolean mayBeSelf,
+      Backend backend,
+      int threads) {
+    static Choice of(List<Object> row) {
+      return new Choice(
+          (Asked) row.get(0),
+          (Form) row.get(1),
+          (Spread) row.get(2),
+          (boolean) row.get(3),
+          (boolean) row.get(4),
+          (Scale) row.get(5),
+          (Scale) row.get(6),
+          (int[]) row.get(7),
+          (boolean) row.get(8),
+          (Backend) row.get(9),
+          (int) row.get(10));
+    }
+
+    /** Whether there is such a case, and no other that is the same. */
+    boolean isAllowed() {
+      boolean isLowRank = form == Form.LOW_RANK;
+      boolean isOfDevice = backend == Backend.CUDA;
+      return (!asked.isOfIndex || form == Form.DIAGONAL)
+          && (!isOfDevice || (asked.formula.hasDevice() && !asked.isOfIndex && !isLowRank))
+          && (!isLowRank || asked.formula.hasLowRank())
+          && (scaleQ == Scale.STD || isDiagonal(true))
+          && (scaleP == Scale.STD || isDiagonal(false))
+          && (!mayBeSelf
+              || (shape[0] == shape[1]
+                  && form.isOne()
+                  && isDoubleQ == isDoubleP
+                  && scaleQ == scaleP));
+    }
+
+    private boolean isDiagonal(boolean asQ) {
+      return !form.isFull(asQ) && form != Form.LOW_RANK;
+    }
+
+    /** Returns the case, of which an index is searched by so many threads. */
+    Case make(int seed, int threads) {
+      return new Case(
+          asked.formula,
+          new Kind(form, spread, isDoubleQ, isDoubleP),
+          new Case.Scales(scaleQ, scaleP),
+          asked.isOfIndex && SHAPES.indexOf(shape) < 2 ? CODED : shape,
+          mayBeSelf,
+          seed,
+          asked.isOfIndex ? threads : 0);
+    }
+
+    @Override
+    public String toString() {
+      return "%s, %s, %s, %s, %s, %s, %s, %s%s, %s, threads %d"
+          .formatted(
+              asked,
+              form,
+              spread,
+              isDoubleQ ? "double" : "float",
+              isDoubleP ? "double" : "float",
+              scaleQ,
+              scaleP,
+              Arrays.toString(shape),
+              mayBeSelf ? ", q = p" : "",
+              backend,
+              threads);
+    }
+  }
+
+  /** KL of diagonal batches, of which there are most kernels: every two choices. */
+  private static final List<Choice> DIAGONAL_KL =
+      choices(ASKED.subList(0, 2), List.of(Form.DIAGONAL));
+
+  /** Every two choices. */
+  private static final List<Choice> ALL = choices(ASKED, List.of(Form.values()));
+
+  /**
+   * Three or more that go together, of which two alone tell nothing: floats that float's kernels err on, means far from their centre, the
+   * gradient of the Wasserstein distance by precisions, and responsibilities that threads share by rows or by columns.
+   */
+  private static final List<Choice> TRIPLES =
+      Engines.backends()
+          .flatMap(backend ->
+              Stream.of(
+                  special(0, Form.DIAGONAL, Spread.CLOSE, false, Scale.STD, 0, backend),
+                  special(0, Form.SHARED_FULL, Spread.CLUSTERS, true, Scale.STD, 0, backend),
+                  special(4, Form.DIAGONAL, Spread.WIDE, true, Scale.PRECISION, 0, backend),
+                  special(0, Form.DIAGONAL, Spread.WIDE, false, Scale.STD, 1, backend),
+                  special(0, Form.DIAGONAL, Spread.WIDE, true, Scale.STD, 2, backend)))
+          .filter(Choice::isAllowed)
+          .toList();
+
+  private static Choice special(
+      int asked,
+      Form form,
+      Spread spread,
+      boolean isDouble,
+      Scale scale,
+      int shape,
+      Backend backend) {
+    return new Choice(
+        ASKED.get(asked),
+        form,
+        spread,
+        isDouble,
+        isDouble,
+        scale,
+        scale,
+        SHAPES.get(shape),
+        false,
+        backend,
+        8);
+  }
+
+  private static List<Choice> choices(List<Asked> asked, List<Form> forms) {
+    return CoveringArray.of(
+            List.of(
+                asked,
+                forms,
+                List.of(Spread.values()),
+                BOTH,
+                BOTH,
+                SCALES,
+                SCALES,
+                SHAPES,
+                BOTH,
+                Engines.backends().toList(),
+                IntStream.of(Engines.threadCounts(Backend.VECTOR)).boxed().toList()),
+            row -> Choice.of(row).isAllowed())
+        .stream()
+        .map(Choice::of)
+        .toList();
+  }
 
   /** Kinds whose scales, or those of the diagonal, may be one number for each Gaussian. */
   private static final List<Kind> SPHERICAL =
-      List.of(
-          Kind.FLOAT,
-          Kind.NEAR_FLOAT,
-          Kind.DOUBLE,
-          Kind.NEAR_DOUBLE,
-          Kind.LOW_RANK_FLOAT,
-          Kind.LOW_RANK);
+      Kind.ALL.stream()
+          .filter(kind -> kind.isOne() && !kind.isFull(true) && kind.spread() != Spread.ALIKE)
+          .toList();
 
   static Stream<Arguments> cases() {
-    return cases(Share.SOME);
+    return Stream.of(
+            cases(DIAGONAL_KL, 0, DIAGONAL_KL.size()),
+            cases(ALL, 0, SOME),
+            cases(TRIPLES, 0, TRIPLES.size()))
+        .flatMap(cases -> cases);
   }
 
   static Stream<Arguments> otherCases() {
-    return cases(Share.OTHERS);
+    return cases(ALL, SOME, ALL.size());
   }
 
-  /**
-   * Returns every kind with every shape for KL and, as what shares the work is the same on each backend and of each divergence, every kind with each of
-   * the other families and with each on the backend without vectors once, by turns with the shapes.
-   */
-  private static Stream<Arguments> cases(Share share) {
-    List<Arguments> cases = new ArrayList<>();
-    for (Backend backend : Engines.backends().toList()) {
-      boolean isScalar = backend == Backend.SCALAR;
-      for (int k = 0; k < FORMULAS.size() * Kind.values().length; k++) {
-        int family = k / Kind.values().length;
-        Formula formula = FORMULAS.get(family);
-        Kind kind = Kind.values()[k % Kind.values().length];
-        boolean isOfDevice = backend == Backend.CUDA;
-        if ((isOfDevice && !formula.hasDevice())
-            || (kind.isLowRank() && (isOfDevice || !formula.hasLowRank()))) {
-          continue;
-        }
-        for (int shape = 0; shape < SHAPES.length; shape++) {
-          int turn = (kind.ordinal() + family + shape) % SHAPES.length;
-          boolean isSome = !isScalar && turn == 0 && (family == 0 || shape == SHAPES.length - 1);
-          boolean isTaken = isScalar ? turn == 2 : family == 0 || turn == 0;
-          if (isTaken && isSome == (share == Share.SOME)) {
-            int[] threads = Engines.threadCounts(backend);
-            int count = isSome ? 3 : threads[(kind.ordinal() + family) % threads.length];
-            cases.add(Arguments.of(backend, formula, kind, shape, count));
-          }
-        }
-      }
-    }
-    return cases.stream();
+  private static Stream<Arguments> cases(List<Choice> choices, int from, int to) {
+    return IntStream.range(from, Math.min(to, choices.size()))
+        .mapToObj(k -> Arguments.of(choices.get(k), k));
   }
 
   /** One operation and one case. */
@@ -157,9 +310,13 @@ class LawsTest {
       }
     }
 
+    private boolean isOfDiagonals() {
+      return c.q instanceof DiagonalBatch && c.p instanceof DiagonalBatch;
+    }
+
     /** Whether bits of a row depend on no other row: products of matrices, and a device's, are relative to medians of one batch or both. */
     boolean hasBlocks(boolean isOfDevice) {
-      boolean isOfProducts = !(c.q instanceof DiagonalBatch && c.p instanceof DiagonalBatch);
+      boolean isOfProducts = !isOfDiagonals();
       boolean isShared =
           c.q instanceof FullBatch full && full.isShared(); // one row alone shares nothing
       return switch (operation.rows()) {
@@ -168,6 +325,16 @@ class LawsTest {
             !isOfProducts || (formula == Kl.FORWARD && !isShared) || formula instanceof Chernoff;
         case OF_P, OF_BOTH -> !isOfProducts && !isOfDevice;
       };
+    }
+
+    /** Whether a search of p's first half that the other half continues finds what one search does. */
+    void checkContinued(Engine engine, Result whole) {
+      int half = (c.m + 1) / 2;
+      SearchOptions options = c.nearest.exactly();
+      NeighborLists first = engine.search(c.q, part(c.p, 0, half), options);
+      Result continued = new Result();
+      continued.setRows(engine.search(c.q, part(c.p, half, c.m), options.after(first, half)));
+      check("continued", whole, continued);
     }
 
     /** Whether exchanging q and p transposes the matrix of a symmetric divergence. */
@@ -223,14 +390,7 @@ class LawsTest {
     return rows;
   }
 
-  /**
-   * Returns all operations on a case, or on that with an index of p.
-   *
-   * @param threads of the searches of the index; 0 without
-   */
-  private static List<Question> questions(Formula formula, Kind kind, int shape, int threads) {
-    int[] size = threads > 0 && shape < 2 ? CODED : SHAPES[shape];
-    Case c = new Case(formula, kind, size, shape, shape % 2, threads);
+  private static List<Question> questions(Formula formula, Case c) {
     return Operation.ALL.stream()
         .filter(operation -> operation.takes().test(c))
         .map(operation -> new Question(formula, operation, c, operation.expected().apply(c)))
@@ -260,50 +420,46 @@ class LawsTest {
    */
   @ParameterizedTest
   @MethodSource("cases")
-  void everyOperation(Backend backend, Formula formula, Kind kind, int shape, int threads) {
-    List<Question> plain = questions(formula, kind, shape, 0);
-    check(backend, plain, plain, threads);
-    if (formula == Kl.FORWARD && kind.ordinal() <= Kind.MIXED.ordinal()) {
-      check(
-          backend,
-          questions(formula, kind, shape, 1),
-          questions(formula, kind, shape, threads),
-          threads);
+  void everyOperation(Choice choice, int seed) {
+    try (Case alone = choice.make(seed, 1);
+        Case shared = choice.make(seed, choice.threads)) {
+      List<Question> asked = questions(choice.asked.formula, alone);
+      boolean isOfIndex = choice.asked.isOfIndex;
+      List<Question> askedAgain = isOfIndex ? questions(choice.asked.formula, shared) : asked;
+      check(choice.backend, asked, askedAgain, choice.threads);
     }
   }
 
   @Tag("long")
   @ParameterizedTest
   @MethodSource("otherCases")
-  void everyOperationOnOtherCases(
-      Backend backend, Formula formula, Kind kind, int shape, int threads) {
-    everyOperation(backend, formula, kind, shape, threads);
+  void everyOperationOnOtherCases(Choice choice, int seed) {
+    everyOperation(choice, seed);
   }
 
-  /** Every kind of scales, alike and not, in each precision, with each family of divergences. */
+  /** Every two of a backend, a divergence, a kind and a way to state scales. */
   static Stream<Arguments> sphericalCases() {
-    List<Arguments> cases = new ArrayList<>();
-    for (Backend backend : Engines.backends().toList()) {
-      for (Formula formula : FORMULAS) {
-        for (Kind kind : SPHERICAL) {
-          boolean isTaken = formula.hasLowRank() && backend != Backend.CUDA;
-          if ((kind.isLowRank() && !isTaken) || (backend == Backend.CUDA && !formula.hasDevice())) {
-            continue;
-          }
-          for (int turn = 0; turn < Scale.values().length; turn++) {
-            cases.add(Arguments.of(backend, formula, kind, turn));
-          }
-        }
-      }
-    }
-    return cases.stream();
+    List<Asked> divergences = ASKED.stream().filter(asked -> !asked.isOfIndex).toList();
+    return CoveringArray.of(
+            List.of(Engines.backends().toList(), divergences, SPHERICAL, SCALES),
+            row -> {
+              boolean isOfDevice = row.get(0) == Backend.CUDA;
+              Formula formula = ((Asked) row.get(1)).formula;
+              boolean isLowRank = ((Kind) row.get(2)).isLowRank();
+              return (!isLowRank || (formula.hasLowRank() && !isOfDevice))
+                  && (!isOfDevice || formula.hasDevice());
+            })
+        .stream()
+        .map(row -> Arguments.of(row.toArray()));
   }
 
   /** One number for each Gaussian, which is kept as such, gives what it gives written out, to the bit. */
   @ParameterizedTest
   @MethodSource("sphericalCases")
-  void oneNumberForEach(Backend backend, Formula formula, Kind kind, int turn) {
-    try (Case c = new Case(formula, kind, new int[] {7, 40, 9}, turn, 0, 0)) {
+  void oneNumberForEach(Backend backend, Asked asked, Kind kind, Scale scale) {
+    Formula formula = asked.formula;
+    int[] shape = {7, 40, 9};
+    try (Case c = new Case(formula, kind, new Case.Scales(scale, scale), shape, false, 0, 0)) {
       for (Operation operation : Operation.ALL) {
         if (!operation.takes().test(c)) {
           continue;
@@ -382,6 +538,11 @@ class LawsTest {
         if (asked.hasBlocks(isOfDevice)) {
           asked.checkBlocks(engine, result, !isOfDevice);
         }
+        if (asked.operation.name().equals("nearest, exact")
+            && asked.c.m > 1
+            && asked.isOfDiagonals()) {
+          asked.checkContinued(engine, result);
+        }
         if (formula.isSymmetric() && asked.operation.name().equals("pairwise to double")) {
           asked.checkSymmetry(engine, result);
         }
@@ -393,7 +554,5 @@ class LawsTest {
         alone.get(k).check("cold", first.get(k), cold.get(k));
       }
     }
-    alone.getFirst().c.close();
-    shared.getFirst().c.close();
   }
 }
