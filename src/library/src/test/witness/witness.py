@@ -135,9 +135,10 @@ def is_definite(a):
 
 def squared_wasserstein(q, p):
     (m, a), (n, b) = q, p
-    l = cholesky(a)
-    roots = eigsy(l.T * b * l, eigvals_only=True)
-    return sum(x**2 for x in m - n) + trace(a) + trace(b) - 2 * sum(sqrt(abs(x)) for x in roots)
+    size = trace(a)  # mpmath takes small matrices for singular ones
+    l = cholesky(a / size)
+    roots = eigsy(l.T * (b / trace(b)) * l, eigvals_only=True)
+    return sum(x**2 for x in m - n) + size + trace(b) - 2 * sqrt(size * trace(b)) * sum(sqrt(abs(x)) for x in roots)
 
 
 def renyi(alpha):
@@ -316,7 +317,15 @@ REGIMES = {
     "small": (0, 1e-30, 1e-30, 0.7),
     "large": (0, 1e30, 1e30, 0.7),
     "wide": (0, 1, 1, 6),
+    # variances, squares of means and squared divergences underflow
+    "extreme": (0, exp(-720), exp(-720), 0.3),
+    "extreme near": (0, exp(-514), exp(-500), 1e-6),
+    "underflow": (0, 1e-170, 1e-170, 0.7),
+    "hardly any": (0, 1e-160, 1, 0),
 }
+
+# those of cases of their own
+UNDERFLOWS = ("extreme", "extreme near", "underflow", "hardly any")
 
 
 def short(x, digits):
@@ -451,7 +460,7 @@ def is_equal(q, i, p, j):
 
 def make():
     seed = itertools.count(1)
-    for turn, regime in enumerate(REGIMES):
+    for turn, regime in enumerate(r for r in REGIMES if r not in UNDERFLOWS):
         for is_double in (False, True):
             for mixed in (False, True):
                 if mixed and regime in ("small", "large", "wide"):
@@ -468,7 +477,7 @@ def make():
                 if not mixed and regime != "equal":
                     p.means[1], p.scales[1] = q.means[1], q.scales[1]
                 case("diagonal", regime, is_double, q, p, with_gradient=d < 6)
-    for turn, regime in enumerate(r for r in REGIMES if r not in ("wide", "equal")):
+    for turn, regime in enumerate(r for r in REGIMES if r not in ("wide", "equal") + UNDERFLOWS):
         for is_double in (False, True):
             maker = Maker(next(seed), regime, (3, 5, 2)[turn % 3])
             kind = FULL[(turn + 3 * is_double) % 6]
@@ -490,7 +499,7 @@ def make():
         q, p = maker.diagonal("STD", is_double, 2), maker.diagonal("STD", is_double, 3)
         q.scales, p.scales = [x[:1] * 5 for x in q.scales], [x[:1] * 5 for x in p.scales]
         case("spherical", "alike", is_double, q, p)
-    for turn, regime in enumerate(r for r in REGIMES if r not in ("wide", "equal", "small", "large")):
+    for turn, regime in enumerate(r for r in REGIMES if r not in ("wide", "equal", "small", "large") + UNDERFLOWS):
         for is_double in (False, True):
             maker = Maker(next(seed), regime, (5, 7)[turn % 2])
             kind = DIAGONAL[turn % 4]
@@ -504,6 +513,18 @@ def make():
             maker = Maker(next(seed), regime, 3)
             of = maker.diagonal if kind == "STD" else maker.full
             case("mixtures of " + kind, regime, True, of(kind, True, 4), of(kind, True, 4), with_mixtures=True)
+    for regime in UNDERFLOWS:
+        mp.dps = 400 if regime == "hardly any" else 120  # which squares to 1e-320 beside 1
+        maker = Maker(next(seed), regime, 3)
+        maker.digits = 12
+        kind = "LOG_VARIANCE" if regime.startswith("extreme") else "STD"
+        case("diagonal", regime, True, maker.diagonal(kind, True, 2), maker.diagonal(kind, True, 3))
+    mp.dps = 120
+    for regime in ("near-1e-6", "collapsed"):
+        maker = Maker(next(seed), regime, 5)
+        if regime == "collapsed":  # all but N(0, I)
+            maker.below, maker.spread, maker.width, maker.digits = [0] * 25, 1e-7, 1e-7, 12
+        case("full", regime, True, maker.full("COVARIANCE", True, 2), maker.full("COVARIANCE", True, 3))
 
 
 def check():
