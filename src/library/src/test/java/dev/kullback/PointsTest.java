@@ -361,7 +361,7 @@ class PointsTest {
     }
   }
 
-  /** The likelihood is of what has a weight, and a narrow component without one takes nothing of its accuracy; mpmath. */
+  /** The likelihood is of what has a weight; a narrow component without one takes nothing of its accuracy, nor all densities where it is; mpmath. */
   @Test
   void aNarrowComponentCostsNoAccuracy() {
     double[] mean = {0, 316.1, -316.1, 1};
@@ -372,6 +372,8 @@ class PointsTest {
     try (KlEngine engine = KlEngine.builder().build()) {
       assertThat(engine.logLikelihood(point, mixture)[0])
           .isCloseTo(-0.9213885332046762, within(1e-12));
+      Gaussians there = DiagonalGaussians.ofPoints(new double[] {0}, 1);
+      assertThat(engine.responsibilities(there, mixture)).containsExactly(0, 1, 0, 0);
     }
   }
 
