@@ -32,6 +32,9 @@ final class Case implements AutoCloseable {
   /** Their dimension in one shape, several of KL's larger blocks. */
   private static final int LARGE_FULL_DIMENSION = 67;
 
+  /** The most dimensions in which mixtures of low-rank components, which are full covariances to them, are tried: O(D³) a pair. */
+  private static final int MOST_WRITTEN_OUT = 150;
+
   private static final List<Scale> SCALES = List.of(Scale.values());
 
   /** Neighbors of a row; of which a row's first columns may bound few, but not many. */
@@ -145,7 +148,6 @@ final class Case implements AutoCloseable {
       int threads) {
     this.formula = formula;
     pair = new Pair(formula, new Worker());
-    hasMixtures = formula == Kl.FORWARD && threads == 0;
     this.kind = kind;
     boolean isQueryOfFloats = threads > 0 && !kind.isDoubleQ();
     scaleQ = isQueryOfFloats ? Scale.STD : scales.q;
@@ -159,6 +161,8 @@ final class Case implements AutoCloseable {
                 ? LARGE_FULL_DIMENSION
                 : Math.min(shape[2], FULL_DIMENSION))
             : shape[2];
+    boolean isWrittenOut = kind.isLowRank() && d > MOST_WRITTEN_OUT;
+    hasMixtures = formula == Kl.FORWARD && threads == 0 && !isWrittenOut;
     isSelf = mayBeSelf && n == m && kind.isOne() && scaleQ == scaleP;
     SplittableRandom random = new SplittableRandom(100L * seed + d);
     MadeUpGaussians normal = MadeUpGaussians.normal(d, full || kind.isLowRank());
@@ -316,6 +320,11 @@ final class Case implements AutoCloseable {
   /** Whether a call takes no more than some microseconds. */
   boolean isSmall() {
     return n * m * d <= SMALL;
+  }
+
+  /** Whether operations on its mixtures take no longer than others on small cases. */
+  boolean hasSmallMixtures() {
+    return isSmall() && (d <= FULL_DIMENSION || !kind.isLowRank());
   }
 
   private int k(int excluded) {

@@ -26,6 +26,7 @@ import java.util.function.IntToDoubleFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Mixtures of the first Gaussians of a case, and what is expected of their divergences, entropies, samples and reductions: sums of logarithms
@@ -95,6 +96,9 @@ final class MixtureCase {
     final double[] weights;
     final int[] offsets;
 
+    /** Factors of single components, where they were asked for. */
+    private final double[] @Nullable [] factors;
+
     Side(Batch batch, long seed) {
       this.batch = batch;
       d = batch.dimension();
@@ -102,6 +106,7 @@ final class MixtureCase {
       isDiagonal = batch instanceof DiagonalBatch;
       mean = new double[n][d];
       covariance = new double[n][];
+      factors = new double[n][];
       for (int i = 0; i < n; i++) {
         batch.readMean(i, mean[i]);
         covariance[i] = covariance(batch, i);
@@ -143,6 +148,16 @@ final class MixtureCase {
 
     MixtureBatch of(Batch batch) {
       return new MixtureBatch(first(batch), weights, offsets);
+    }
+
+    /** Returns the factor of Σ_i. */
+    private double[] factor(int i) {
+      double[] known = factors[i];
+      if (known == null) {
+        known = factor(i, 1, this, i, 0);
+        factors[i] = known;
+      }
+      return known;
     }
 
     /** Returns a factor of {@code w Σ_i + v Σ'_j}; of diagonal ones its diagonal. */
@@ -194,14 +209,14 @@ final class MixtureCase {
 
     /** Returns {@code ½ ln det Σ_i}. */
     double logDet(int i) {
-      return logDet(factor(i, 1, this, i, 0));
+      return logDet(factor(i));
     }
 
     /** Returns {@code ln N_i(x)}, with a magnitude of its terms. */
     Term logDensity(int i, double[] x) {
       double[] shift = new double[d];
       Arrays.setAll(shift, h -> x[h] - mean[i][h]);
-      double[] factor = factor(i, 1, this, i, 0);
+      double[] factor = factor(i);
       double squares = 0.5 * squares(shift, factor);
       double log = -squares - logDet(factor) - 0.5 * d * LN_2PI;
       return new Term(log, ROUNDING * (squares + d + Math.abs(logDet(factor))));
@@ -525,7 +540,7 @@ final class MixtureCase {
   private double[] sample(int a, SplittableRandom random) {
     double[] z = new double[q.d];
     Arrays.setAll(z, _ -> random.nextGaussian());
-    double[] factor = q.factor(a, 1, q, a, 0);
+    double[] factor = q.factor(a);
     double[] x = q.mean[a].clone();
     for (int r = 0; r < q.d; r++) {
       for (int k = q.isDiagonal ? r : 0; k <= r; k++) {

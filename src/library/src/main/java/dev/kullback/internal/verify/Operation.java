@@ -44,6 +44,8 @@ record Operation(
           "entropy lower bound",
           "mixture reduction");
 
+  private static final Predicate<Case> WITH_MIXTURES = Case::hasMixtures;
+
   /** What a result has a row for, which no other row changes: each Gaussian of q or of p, each pair of their rows, or nothing. */
   enum Rows {
     OF_Q,
@@ -240,11 +242,15 @@ record Operation(
               (_, q, _, c, r) -> c.mixtures().reduce(q, r),
               MixtureCase::reduction));
 
+  /** Whether it takes so little time on a case that it can be called often. */
+  boolean isSmall(Case c) {
+    return takes == WITH_MIXTURES ? c.hasSmallMixtures() : c.isSmall();
+  }
+
   /** An operation on mixtures of a case's Gaussians. */
   private static Operation mixtures(
       String name, Call call, Function<MixtureCase, Expected> expected) {
-    return new Operation(
-        name, Case::hasMixtures, Rows.NONE, call, c -> expected.apply(c.mixtures()));
+    return new Operation(name, WITH_MIXTURES, Rows.NONE, call, c -> expected.apply(c.mixtures()));
   }
 
   /** An operation on the means of a case's q. */

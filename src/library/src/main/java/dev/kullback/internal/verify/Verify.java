@@ -56,7 +56,8 @@ public final class Verify {
 
   /**
    * Small cases after which an operation has had as many calls as it needs, all kinds in several shapes: later cases get a few. HotTest's process
-   * makes 450,000 calls so, 10,600 and more of each operation, and otherwise 1,060,000 in 94 s of processor time; 370,000 took 61 (Zen 4).
+   * makes 450,000 calls so, 10,600 and more of each operation, and otherwise 1,060,000 in 94 s of processor time; 370,000 took 61 (Zen 4). Mixtures of
+   * low-rank components, which are written out, are small cases in few dimensions alone: 71 s instead of 121 on a busy Xeon with AMX.
    */
   private static final int CASES_OF_MANY_CALLS = 50;
 
@@ -220,7 +221,8 @@ public final class Verify {
   private void tryOut(Figures f, Case c, long end) {
     Expected expected = f.operation.expected().apply(c);
     boolean isOften = f.calls >= CASES_OF_MANY_CALLS * least;
-    long calls = Math.min(c.isSmall() ? isOften ? CALLS_A_FRESH_ONE : least : 2, least);
+    boolean isSmall = f.operation.isSmall(c);
+    long calls = Math.min(isSmall ? isOften ? CALLS_A_FRESH_ONE : least : 2, least);
     long n = 0;
     do {
       engine.checkOpen();
