@@ -6,6 +6,7 @@ import dev.kullback.testing.Check;
 import dev.kullback.testing.Check.Precision;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.Oracle;
+import dev.kullback.testing.OtherCases;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.Share;
 import java.util.Arrays;
@@ -51,7 +52,7 @@ class AccuracyTest {
     check(regime, kinds, isDouble, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest(name = "{0}, {1}, double: {2}")
   @MethodSource("cases")
   void meetsTheContractInTheOtherDimensions(Regime regime, Regime.Pair kinds, boolean isDouble) {

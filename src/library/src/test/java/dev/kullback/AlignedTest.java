@@ -10,6 +10,7 @@ import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.Check;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.OtherCases;
 import dev.kullback.testing.Share;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -33,7 +34,7 @@ class AlignedTest {
     bitsOfOneByOne(backend, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void bitsOfOneByOneOfOtherKinds(Backend backend) {

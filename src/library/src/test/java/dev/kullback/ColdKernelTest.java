@@ -13,6 +13,7 @@ import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Check;
 import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.OtherCases;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.Share;
 import java.util.Arrays;
@@ -81,7 +82,7 @@ class ColdKernelTest {
     matrix(regime, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest
   @EnumSource
   void matrixOfOtherShapes(Regime regime) {

@@ -4,6 +4,7 @@ import dev.kullback.testing.Batch;
 import dev.kullback.testing.Check;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.OtherCases;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.Share;
 import java.util.ArrayList;
@@ -153,7 +154,7 @@ class DeterminismTest {
     sameBitsAmongAnyNeighbors(backend, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsAmongAnyOtherNeighbors(Backend backend) {

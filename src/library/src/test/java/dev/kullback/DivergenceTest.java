@@ -10,6 +10,7 @@ import dev.kullback.testing.Check;
 import dev.kullback.testing.Check.Precision;
 import dev.kullback.testing.DivergenceOracle;
 import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.OtherCases;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.Share;
 import dev.kullback.testing.WarmCalls;
@@ -62,7 +63,7 @@ class DivergenceTest {
     check(divergence, regime, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest(name = "{0}, {1}")
   @MethodSource("regimes")
   void meetsTheContractInOtherCases(Divergence divergence, Regime regime) {
@@ -346,7 +347,7 @@ class DivergenceTest {
     checkFull(divergence, kind, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest(name = "{0}, {1}")
   @MethodSource("fullBatches")
   void meetsTheContractOfOtherFullCovariances(Divergence divergence, FullBatch.Kind kind) {

@@ -11,6 +11,7 @@ import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.FullCheck;
 import dev.kullback.testing.FullCheck.Due;
 import dev.kullback.testing.FullOracle;
+import dev.kullback.testing.OtherCases;
 import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.List;
@@ -39,7 +40,7 @@ class FullAccuracyTest {
     conditions(backend, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void otherConditions(Backend backend) {
@@ -210,7 +211,7 @@ class FullAccuracyTest {
     nearDuplicatesAsGiven(backend, kind, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest
   @MethodSource("kindsByBackend")
   void otherNearDuplicatesAsGiven(Backend backend, FullBatch.Kind kind) {

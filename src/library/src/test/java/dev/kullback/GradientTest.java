@@ -8,6 +8,7 @@ import dev.kullback.testing.DivergenceOracle;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.GradientOracle;
+import dev.kullback.testing.OtherCases;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.Share;
 import dev.kullback.testing.WarmCalls;
@@ -62,7 +63,7 @@ class GradientTest {
     regimes(backend, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void otherRegimes(Backend backend) {

@@ -9,6 +9,7 @@ import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.Oracle;
+import dev.kullback.testing.OtherCases;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.Share;
 import java.util.ArrayList;
@@ -43,7 +44,7 @@ class MergeTest {
     diagonalBatches(backend, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void otherDiagonalBatches(Backend backend) {
@@ -82,7 +83,7 @@ class MergeTest {
     waysToStateAScale(backend, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void otherWaysToStateAScale(Backend backend) {

@@ -12,6 +12,7 @@ import dev.kullback.testing.Batch;
 import dev.kullback.testing.Batch.Kind;
 import dev.kullback.testing.Check;
 import dev.kullback.testing.Engines;
+import dev.kullback.testing.OtherCases;
 import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.Random;
@@ -88,7 +89,7 @@ class SmallDimensionsTest {
     everyBlock(kind, Share.SOME);
   }
 
-  @Tag("long")
+  @OtherCases
   @ParameterizedTest
   @EnumSource
   void everyBlockOfOtherPairs(Kind kind) {
