@@ -12,6 +12,8 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -689,5 +691,44 @@ class LowRankTest {
       engine.aligned(small, one, pair);
       assertThat(matrix[0]).isCloseTo(pair[0], within(1e-10));
     }
+  }
+
+  /** What an interrupted call was about to recompute is not recomputed by the next, whose bits that would change. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void nothingIsLeftOfAnInterruptedCall(Backend backend) throws InterruptedException {
+    int d = 512;
+    int r = 8;
+    Random random = new Random(1);
+    Arrays3 one = random(1, d, r, Data.USUAL, random);
+    Gaussians alike =
+        new Arrays3(
+                moved(repeated(one.mean, 300), 1e-6, random),
+                moved(repeated(one.factor, 300), 1e-6, random),
+                repeated(one.std, 300))
+            .gaussians(false, d);
+    Gaussians usual = random(20, d, r, Data.USUAL, random).gaussians(false, d);
+    try (KlEngine engine = KlEngine.builder().backend(backend).threads(1).build()) {
+      engine.warmUp(usual, usual);
+      float[] expected = engine.pairwise(usual, usual);
+      Thread caller = Thread.currentThread();
+      Thread other =
+          Thread.ofVirtual()
+              .start(() -> {
+                LockSupport.parkNanos(100_000_000);
+                caller.interrupt();
+              });
+      assertThatThrownBy(() -> engine.pairwise(alike, alike)) // takes seconds
+          .isInstanceOf(CancellationException.class);
+      assertThat(Thread.interrupted()).isTrue();
+      other.join();
+      assertThat(engine.pairwise(usual, usual)).isEqualTo(expected);
+    }
+  }
+
+  private static double[] repeated(double[] one, int n) {
+    double[] all = new double[one.length * n];
+    Arrays.setAll(all, k -> one[k % one.length]);
+    return all;
   }
 }

@@ -159,6 +159,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
     LowRankBatch q = operands.q();
     int height = q.rank() + 1;
     int group = Math.clamp(MOST_PRODUCT_ROWS / height, 1, MOST_GROUP);
+    closeAll(); // a call that was interrupted left some
     for (int first = row0; first < row1; first += group) {
       int end = Math.min(first + group, row1);
       boolean isSingle = operands.isSingle();
@@ -478,8 +479,14 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
         }
       }
     }
-    Arrays.fill(open, false);
-    hasOpen = false;
+    closeAll();
+  }
+
+  private void closeAll() {
+    if (hasOpen) {
+      Arrays.fill(open, false);
+      hasOpen = false;
+    }
   }
 <@bound name="bound"/>
 <@bound name="boundSingle" form="single"/>
