@@ -688,6 +688,42 @@ class MixtureReductionTest {
     assertThat(got.totalCost()).isEqualTo(8 * expected.totalCost());
   }
 
+  /** Nor where products of weights and variances, or of some variances, are subnormal. */
+  @ParameterizedTest
+  @CsvSource({
+    "1, 0x1p-990, 0x1p-36, 0x1p-36",
+    "3, 0x1p-990, 0x1p-36, 0x1p-36",
+    "8, 1, 0x1p-134, 0x1p67"
+  })
+  void subnormalNumbersDoNotMatter(int d, double weight, double first, double last) {
+    double[] unit = new double[d];
+    Arrays.setAll(unit, h -> h < d / 2 ? first : last);
+    for (int seed = 0; seed < 10; seed++) {
+      Mix mix = random(50, d, true, 0.3, new Random(seed));
+      for (int h = 0; h < d; h++) {
+        mix.means[h] = 1e6; // is left alone, and gives weights a sum in range
+      }
+      Mix scaled = new Mix(mix.weights.clone(), mix.means.clone(), mix.covariances.clone(), true);
+      double light = weight == 1 ? 1 : 0x1p-400;
+      for (int i = 0; i < 50; i++) {
+        mix.weights[i] *= i == 0 ? 1 : light;
+        scaled.weights[i] *= i == 0 ? 1 : weight;
+        for (int r = 0; r < d; r++) {
+          scaled.means[i * d + r] *= unit[r];
+          for (int c = 0; c < d; c++) {
+            scaled.covariances[(i * d + r) * d + c] *= unit[r] * unit[c];
+          }
+        }
+      }
+      MixtureReduction expected = mix.reduce(4, INFINITY);
+      MixtureReduction got = scaled.reduce(4, INFINITY);
+      assertThat(got.assignments()).containsExactly(expected.assignments());
+      assertThat(got.costs())
+          .containsExactly(
+              DoubleStream.of(expected.costs()).map(c -> c / light * weight).toArray());
+    }
+  }
+
   @Test
   void componentsOfWeightZeroVanish() {
     double[] means = {0, 10, 20, 30};

@@ -273,8 +273,24 @@ final class FullComponents extends Components {
     for (int e = 0; e < length; e++) {
       to[k += stride] = weight[i] * covariance[i * length + e];
     }
+    // what rounding did to determinants is to be bounded from above: 0 would be below
+    for (int h = 0; h < dimension; h++) {
+      to[k += stride] = Math.max(weight[i] * precision[i * dimension + h], Double.MIN_NORMAL);
+    }
     double error = 0x1p-51 * (Math.abs(logDet[i]) + dimension + 16);
-    to[k + stride] = -0.5 * weight[i] * (logDet[i] + error);
+    to[k + stride] = isInRange(i) ? -0.5 * weight[i] * (logDet[i] + error) : 2 * MergerBounds.LEAST;
+  }
+
+  /** Whether rounding is relative in weighted covariances, and in products of the pivots of what this merges into; weight 0 adds nothing. */
+  private boolean isInRange(int i) {
+    boolean isInRange = true;
+    double product = 1;
+    for (int h = 0; h < dimension; h++) {
+      product *= spread(i, h);
+      isInRange &=
+          product >= 0x1p-960 && product <= 0x1p960 && weight[i] * spread(i, h) >= 0x1p-1015;
+    }
+    return weight[i] == 0 || isInRange;
   }
 
   /** Sets the pivots v of {@code F diag(v) Fᵀ = P}, and returns {@code Σ_h P_hh (P_i⁻¹)_hh} with the heavier component's P_i. */

@@ -70,10 +70,19 @@ public final class ${class} implements MergerBounds {
       ${vector} t${r}${c} = ${mulAdd("s${r}", "d${c}", add(load("panel", "p + ${k} * STRIDE"), "own[${k}]"))};
 </#list></#list>
       ${vector} product = ${mul("t00", "inverse")};
-      ${vector} diagonal = product;
-<#list 1..<n as c>
-      diagonal = ${mul("diagonal", mul("t${c}${c}", "inverse"))};
+<#if n == 1>
+      ${vector} condition = ${broadcast("1")};
+<#else>
+<#list 0..<n as c>
+<#assign k = 1 + n + n * (n + 1) / 2 + c>
+      ${vector} x${c} = ${add(load("panel", "p + ${k} * STRIDE"), "own[${k}]")};
 </#list>
+      ${vector} condition = ${mul("product", "x0")};
+<#list 1..<n as c>
+      condition = ${mulAdd(mul("t${c}${c}", "inverse"), "x${c}", "condition")};
+</#list>
+      condition = ${mul("condition", "inverse")};
+</#if>
 <#list 0..<n - 1 as c>
       ${vector} r${c} = ${div(broadcast("-1"), "t${c}${c}")};
 <#list c + 1..<n as k>
@@ -83,7 +92,8 @@ public final class ${class} implements MergerBounds {
 </#list></#list>
       product = ${mul("product", mul("t${c + 1}${c + 1}", "inverse"))};
 </#list>
-      product = ${mulAdd("diagonal", broadcast("-0x1p-52 * ${n * n * (n + 8)}"), "product")};
+      condition = ${mul("condition", broadcast("-0x1p-52 * ${n * (n + 8)}"))};
+      product = ${mulAdd("condition", abs("product"), "product")};
       ${store("product", "bounds", "p")};
     }
   }

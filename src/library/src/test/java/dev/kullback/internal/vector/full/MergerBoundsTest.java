@@ -66,6 +66,9 @@ class MergerBoundsTest {
           panel[k += MergerBounds.STRIDE] = weight[i] * covariance[i][r][c];
         }
       }
+      for (int h = 0; h < d; h++) {
+        panel[k += MergerBounds.STRIDE] = weight[i] * inverse(covariance[i], h);
+      }
       panel[k + MergerBounds.STRIDE] = -0.5 * weight[i] * logDet(covariance[i]);
     }
 
@@ -88,6 +91,20 @@ class MergerBoundsTest {
       }
       return 0.5
           * (w * logDet(p) - weight[0] * logDet(covariance[0]) - weight[j] * logDet(covariance[j]));
+    }
+
+    /** Returns {@code (P⁻¹)_hh}, as |P| without row and column h, over |P|. */
+    private static double inverse(double[][] matrix, int h) {
+      double[][] minor =
+          IntStream.range(0, matrix.length)
+              .filter(r -> r != h)
+              .mapToObj(r ->
+                  IntStream.range(0, matrix.length)
+                      .filter(c -> c != h)
+                      .mapToDouble(c -> matrix[r][c])
+                      .toArray())
+              .toArray(double[][]::new);
+      return Math.exp(logDet(minor) - logDet(matrix));
     }
 
     private static double logDet(double[][] matrix) {
@@ -131,6 +148,24 @@ class MergerBoundsTest {
             assertThat(plain[j]).isLessThan(cost + 1e-13).isCloseTo(cost, within(1e-10));
           }
         }
+      }
+    }
+  }
+
+  /** The matrix of correlations is nearly singular then, and covariances are not. */
+  @ParameterizedTest
+  @MethodSource("dimensions")
+  void farComponentsHaveBounds(int d) {
+    Mixture mixture = new Mixture(d, 1, 1, new Random(d));
+    for (int i = 0; i < SIZE; i++) {
+      double[] mean = mixture.mean[i];
+      Arrays.setAll(mean, h -> 1000 * mean[h]);
+      mixture.put(i);
+    }
+    for (MergerBounds mergers : new MergerBounds[] {new MergerKernel(), new ScalarMergers()}) {
+      double[] bounds = mixture.bounds(mergers, 1);
+      for (int j = 1; j < SIZE; j++) {
+        assertThat(bounds[j]).isLessThan(mixture.cost(j)).isCloseTo(mixture.cost(j), within(1e-5));
       }
     }
   }
