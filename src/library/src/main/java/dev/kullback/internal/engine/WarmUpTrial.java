@@ -119,10 +119,10 @@ final class WarmUpTrial {
   private static final int MOST_FULL_DIMENSIONS = 32;
 
   /**
-   * Calls of each micro-kernel in a round, beside those by the round's matrices, which go through more dimensions. With these, calls are as
-   * fast as they get after 1.3 s of KL instead of 1.9, 1.9 of Jeffreys' divergence instead of 2.4, 1.5 of squared Wasserstein-2 instead of
-   * 2.2, and 2.9 of Jeffreys' of full covariances instead of 3.3 (AVX-512, Intel, CPU family 6, two processors, two JVMs each). 50 and 200
-   * take as long; all before the first round, 0.2 s longer.
+   * Calls of each micro-kernel in a round, beside those by the round's matrices, which go through more dimensions. Seconds until calls are as
+   * fast as they get, without and with these, beside other work: KL 1.9 and 1.3, Jeffreys' divergence 2.4 and 1.9, squared Wasserstein-2 2.2
+   * and 1.5, Jeffreys' of full covariances 3.3 and 2.9; on an idle machine 1.6 and 1.7, 2.5 and 2.4, 2.4 and 2.0 of the first three
+   * (AVX-512, Intel, CPU family 6, two processors, two to eight JVMs each). 50 and 200 take as long; all before the first round, 0.2 s longer.
    */
   private static final int EXERCISES = 100;
 

@@ -478,6 +478,7 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
     return ${isProduct?then("true", "d > PROMOTED")};
   }
 
+<#if !isProduct>
   @Override
   void exercise(int calls) {
     float[] columns = new float[FIELDS * NR];
@@ -490,17 +491,14 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
     computed = NONE;
     for (int n = 0; n < calls; n++) {
       for (int count = NR; count >= V<#if usual> / 2</#if>; count /= 2) {
-<#if isProduct>
-        multiply(0, columns, 0, count, 1, 0);
-<#else>
         addTerms(0, ${usual?then("MR, ", "")}columns, 0, count, 1, acc, 0, n % 2 == 0);
-</#if>
       }
 <#if usual>
       addTerms(0, 4, columns, 0, NR, 1, acc, 0, n % 2 == 0);
 </#if>
     }
   }
+</#if>
 
   @Override
   void promote(Tile t) {
@@ -682,7 +680,7 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
               int a = ((i - i % MR) * d + run * MR) * FIELDS + i % MR;
               int b = ((column - column % NR) * d + run * NR) * FIELDS + column % NR + j;
               int length = Math.min(RUN, last - run);
-              multiply(a, valuesP(), b, columns - j, length, i * NR + j);
+              multiply(a, b, columns - j, length, i * NR + j);
             }
           }
         }
@@ -713,7 +711,8 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
 </#if>
   }
 
-  private void multiply(int r, float[] columns, int c, int count, int length, int to) {
+  private void multiply(int r, int c, int count, int length, int to) {
+    float[] columns = valuesP();
     if (MR == 4) {
       tile4x1(rows, r, columns, c, length, numerators, to, products, exponents<#if isExcess>, -weight</#if>);
       if (count > V) {
