@@ -348,6 +348,11 @@ public final class DiagonalBatch extends Batch {
     return !hasAllScales && scaleLength == dimension();
   }
 
+  /** Whether a row states its scales, more than one, by one number. */
+  private boolean isSpherical() {
+    return scaleLength < dimension();
+  }
+
   /** Whether each row has scales of its own, D of them, so that the array of raw ones is [N, D]. */
   public boolean hasAllScales() {
     return hasAllScales;
@@ -386,7 +391,7 @@ public final class DiagonalBatch extends Batch {
   /** Copies n scales of row i from dimension h on, out of what {@link #scale32} returned. */
   public void copyScales(float[] raw, int i, int h, float[] to, int at, int n) {
     int from = scaleFrom(i);
-    if (scaleLength < dimension()) {
+    if (isSpherical()) {
       Arrays.fill(to, at, at + n, raw[from]);
     } else {
       System.arraycopy(raw, from + h, to, at, n);
@@ -396,7 +401,7 @@ public final class DiagonalBatch extends Batch {
   /** The same of {@link #scale64}. */
   public void copyScales(double[] raw, int i, int h, double[] to, int at, int n) {
     int from = scaleFrom(i);
-    if (scaleLength < dimension()) {
+    if (isSpherical()) {
       Arrays.fill(to, at, at + n, raw[from]);
     } else {
       System.arraycopy(raw, from + h, to, at, n);
@@ -410,7 +415,7 @@ public final class DiagonalBatch extends Batch {
   public int nextClamped(int index) {
     int at = place(index);
     int next = clamped.nextSetBit(at);
-    if (scaleLength < dimension()) {
+    if (isSpherical()) {
       return next < 0 ? -1 : Math.max(index, next * dimension());
     }
     if (next < 0 && isShared()) {
@@ -503,7 +508,7 @@ public final class DiagonalBatch extends Batch {
             : takesZero ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT; // clamped is valid
     DiagonalBatch selected =
         new DiagonalBatch(
-            mean.owned(), scale.owned(), d, kind, policy, range, arePoints, scaleLength < d);
+            mean.owned(), scale.owned(), d, kind, policy, range, arePoints, isSpherical());
     for (int k = 0; k < scales && !clamped.isEmpty(); k++) {
       selected.clamped.set(
           k, clamped.get(ofScales[k / scaleLength] * scaleLength + k % scaleLength));
@@ -604,7 +609,7 @@ public final class DiagonalBatch extends Batch {
     for (int k = 0; k < n; ) { // in pieces, where rows do not have D scales each
       int at = place(from + k);
       int piece = hasAllScales ? n - k : Math.min(dimension() - (from + k) % dimension(), n - k);
-      if (scaleLength < dimension()) {
+      if (isSpherical()) {
         Arrays.fill(scales, k, k + piece, raw(at));
       } else if (scale64 != null) {
         System.arraycopy(scale64, at, scales, k, piece);
@@ -645,7 +650,7 @@ public final class DiagonalBatch extends Batch {
       }
       return k == d;
     }
-    if (scaleLength < d || p.scaleLength < d) {
+    if (isSpherical() || p.isSpherical()) {
       int k = 0;
       while (k < d
           && Double.compare(mean(a + k), p.mean(b + k)) == 0
@@ -951,7 +956,7 @@ public final class DiagonalBatch extends Batch {
   private double log32(int row, boolean ordinary) {
     int from = scaleFrom(row);
     float[] scales = scale32();
-    if (scaleLength < dimension()) { // to the bit as if it was given D times
+    if (isSpherical()) { // to the bit as if it was given D times
       scales = new float[dimension()];
       copyScales(scale32(), row, 0, scales, 0, scales.length);
       from = 0;
@@ -962,7 +967,7 @@ public final class DiagonalBatch extends Batch {
   private double log64(double[] raw, int row, boolean ordinary) {
     int from = scaleFrom(row);
     double[] scales = raw;
-    if (scaleLength < dimension()) {
+    if (isSpherical()) {
       scales = new double[dimension()];
       copyScales(raw, row, 0, scales, 0, scales.length);
       from = 0;

@@ -277,6 +277,7 @@ final class WarmUpTrial {
   boolean full(KernelGroup group) {
     Engine vectors = engine(formula, g -> g == group);
     Engine plain = engine(formula, _ -> false);
+    boolean hasProducts = group == KernelGroup.FULL || group == KernelGroup.FULL_JEFFREYS;
     for (int d : fullDimensions()) {
       MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
       for (double[] spread : new double[][] {FAR, MIXED}) {
@@ -285,7 +286,7 @@ final class WarmUpTrial {
         if (!tryOut(
             () -> matrices(plain, full(q), full(p)),
             () -> matrices(vectors, full(q), full(p)),
-            () -> ProductKernels.exercise(EXERCISES),
+            () -> ProductKernels.exercise(hasProducts ? EXERCISES : 0),
             d == FEW_FULL_DIMENSIONS ? PAST_INTERPRETER : spread == FAR ? NO_SLOWER : SLOWER)) {
           return false;
         }
