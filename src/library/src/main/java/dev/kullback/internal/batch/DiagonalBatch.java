@@ -652,9 +652,7 @@ public final class DiagonalBatch extends Batch {
     }
     if (isSpherical() || p.isSpherical()) {
       int k = 0;
-      while (k < d
-          && Double.compare(mean(a + k), p.mean(b + k)) == 0
-          && Double.compare(scale(a + k), p.scale(b + k)) == 0) {
+      while (k < d && mean(a + k) == p.mean(b + k) && scale(a + k) == p.scale(b + k)) {
         k++;
       }
       return k == d;
@@ -662,10 +660,26 @@ public final class DiagonalBatch extends Batch {
     int s = scaleFrom(i);
     int t = p.scaleFrom(j);
     return mean64 != null
-        ? Arrays.equals(mean64(), a, a + d, p.mean64(), b, b + d)
-            && Arrays.equals(scale64(), s, s + d, p.scale64(), t, t + d)
-        : Arrays.equals(mean32(), a, a + d, p.mean32(), b, b + d)
-            && Arrays.equals(scale32(), s, s + d, p.scale32(), t, t + d);
+        ? areEqual(mean64(), a, p.mean64(), b, d) && areEqual(scale64(), s, p.scale64(), t, d)
+        : areEqual(mean32(), a, p.mean32(), b, d) && areEqual(scale32(), s, p.scale32(), t, d);
+  }
+
+  /** Whether n numbers are equal, 0 and −0 among them, which {@link Arrays} tells apart. */
+  static boolean areEqual(double[] x, int from, double[] y, int start, int n) {
+    int k = Arrays.mismatch(x, from, from + n, y, start, start + n);
+    while (k >= 0 && k < n && x[from + k] == y[start + k]) {
+      k++;
+    }
+    return k < 0 || k == n;
+  }
+
+  /** The same of floats. */
+  static boolean areEqual(float[] x, int from, float[] y, int start, int n) {
+    int k = Arrays.mismatch(x, from, from + n, y, start, start + n);
+    while (k >= 0 && k < n && x[from + k] == y[start + k]) {
+      k++;
+    }
+    return k < 0 || k == n;
   }
 
   /** 1/σ² in double, row-major [N, D]. */
@@ -685,10 +699,15 @@ public final class DiagonalBatch extends Batch {
   public double @Nullable [] precisionsOfPair() {
     double[] made = precisions.made();
     if (made == null) {
-      owed += SHARE;
+      countPair();
       made = isWorthForms(0) ? precisions() : null;
     }
     return made;
+  }
+
+  /** Counts an entry that is computed by itself, for want of a form that serves such. */
+  public void countPair() {
+    owed += SHARE;
   }
 
   /** Counts entries that kernels compute, some of which they may compute again one by one. */

@@ -217,7 +217,7 @@ public final class LowRankBatch extends Batch {
         && diagonal.isDouble() == p.diagonal.isDouble()
         && diagonal.kind() == p.diagonal.kind()
         && diagonal.isEqual(i, p.diagonal, j)
-        && Arrays.equals(factor, a, a + length, p.factor, b, b + length);
+        && DiagonalBatch.areEqual(factor, a, p.factor, b, length);
   }
 
   @Override

@@ -375,6 +375,10 @@ final class FloatNearForm {
     boolean isPacked = isPacked(q, p, j / NR, 1);
     Rows rows = isPacked ? rows(q, isMixed) : row;
     float[] columns = isPacked ? panel(p, isMixed, j / NR) : column;
+    if (!isPacked) {
+      q.countPair();
+      p.countPair();
+    }
     double kl = 0;
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
