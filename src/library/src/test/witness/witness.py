@@ -247,6 +247,8 @@ def mixtures(wq, gq, wp, gp, is_diagonal):
         yield f"barycenter:{name}.mean", [v for m, _ in found for v in m]
         yield f"barycenter:{name}.covariance", [v for _, c in found for v in c]
     yield "runnalls", [cost(x, is_diagonal) for x in q]
+    yield "williams", [c for x in q for c in squared_errors(x, is_diagonal, overlap)]
+    yield "williams:4", squared_errors(q[0] + q[1], is_diagonal, overlap)
 
 
 def points(x, w, p):
@@ -270,6 +272,28 @@ def of_precisions(x, _):
 
 def cost(x, is_diagonal):
     return (log(det(moments(x, is_diagonal)[1])) - sum(w * log(det(c)) for w, (_, c) in x)) / 2
+
+
+def squared_errors(f, is_diagonal, overlap):
+    """What the mergers that add least to the integral of (f - g)^2 add to it, over that of f^2, until one component is left."""
+
+    def error(g):
+        terms = [(w, c) for w, c in g] + [(-w, c) for w, c in f]
+        return sum(v * w * overlap(a, b) for v, a in terms for w, b in terms)
+
+    whole = sum(v * w * overlap(a, b) for v, a in f for w, b in f)
+    g, before, costs = f, mpf(0), []
+    while len(g) > 1:
+        found = []
+        for i, j in itertools.combinations(range(len(g)), 2):
+            w = g[i][0] + g[j][0]
+            pair = moments([(g[i][0] / w, g[i][1]), (g[j][0] / w, g[j][1])], is_diagonal)
+            merged = [(w, pair)] + [g[k] for k in range(len(g)) if k not in (i, j)]
+            found.append((error(merged), merged))
+        after, g = min(found, key=lambda x: x[0])
+        costs.append((after - before) / whole)
+        before = after
+    return costs
 
 
 def upper_bound(x, y):

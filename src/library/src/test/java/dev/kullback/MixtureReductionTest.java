@@ -1067,17 +1067,19 @@ class MixtureReductionTest {
   // --- reducers
 
   /** Mixtures of several sizes, dimensions and kinds go through one reducer, whose memory they share; threads do not matter. */
-  @Test
-  void aReducerForgetsItsCalls() {
-    MixtureReduction.Reducer reducer = MixtureReduction.reducer(5);
+  @ParameterizedTest
+  @ValueSource(strings = {"runnalls", "williams"})
+  void aReducerForgetsItsCalls(String rule) {
+    MixtureReduction.Reducer reducer = reducer(rule, 5);
+    int most = rule.equals("williams") ? 100 : 700;
     try (KlEngine engine = KlEngine.builder().threads(3).build()) {
-      for (int n : new int[] {40, 700, 4, 150}) {
+      for (int n : new int[] {40, most, 4, 150}) {
         for (boolean isFull : new boolean[] {true, false}) {
           for (int d : new int[] {3, 1}) {
             Mix mix = random(n, d, isFull, 2, new Random(n));
             int[] offsets = {0, 1, n / 2, n};
             Mixtures mixtures = Mixtures.unnormalized(mix.components(), mix.weights, offsets);
-            MixtureReduction expected = MixtureReduction.runnalls(mixtures, 5);
+            MixtureReduction expected = reducer(rule, 5).reduce(mixtures);
             Gaussians left = expected.mixtures().components();
             for (var each : List.of(reducer, reducer.engine(engine))) {
               MixtureReduction got = each.reduce(mixtures);
@@ -1105,11 +1107,12 @@ class MixtureReductionTest {
     }
   }
 
-  @Test
-  void aWarmStepAllocatesNothing() {
-    Mix mix = random(60, 4, true, 2, new Random(1));
+  @ParameterizedTest
+  @CsvSource({"runnalls, true", "williams, true", "williams, false"})
+  void aWarmStepAllocatesNothing(String rule, boolean isFull) {
+    Mix mix = random(60, 4, isFull, 2, new Random(1));
     Mixtures mixtures = Mixtures.of(mix.components(), mix.weights);
-    MixtureReduction.Reducer reducer = MixtureReduction.reducer(8);
+    MixtureReduction.Reducer reducer = reducer(rule, 8);
     double[] weights = new double[8];
     double[] means = new double[32];
     double[] covariances = new double[128];
@@ -1192,8 +1195,10 @@ class MixtureReductionTest {
   private static MixtureReduction.Reducer reducer(String rule, int size) {
     MixtureReduction.Reducer reducer = MixtureReduction.reducer(size);
     return switch (rule) {
+      case "runnalls" -> reducer;
       case "salmond" -> reducer.salmond();
       case "gate" -> reducer.gate(1e9);
+      case "williams" -> reducer.williams();
       default -> reducer.west();
     };
   }
@@ -1237,6 +1242,149 @@ class MixtureReductionTest {
       assertThat(means(again)).containsExactly(whole.means, within(1e-14));
       assertThat(covariances(again)).containsExactly(whole.covariances, within(1e-12));
     }
+  }
+
+  /** {@code ∫ N_i N_j}, by its definition. */
+  private static double overlap(Mix f, int i, Mix g, int j) {
+    int d = f.dimension();
+    double[] covariance = new double[d * d];
+    double[] difference = new double[d];
+    for (int r = 0; r < d; r++) {
+      difference[r] = f.mean(i, r) - g.mean(j, r);
+      for (int c = 0; c < d; c++) {
+        covariance[r * d + c] = f.covariance(i, r, c) + g.covariance(j, r, c);
+      }
+    }
+    Mix both = new Mix(new double[] {1}, new double[d], covariance, true);
+    return Math.exp(
+        -0.5 * (mahalanobis(both, 0, difference) + logDet(both, 0) + d * Math.log(2 * Math.PI)));
+  }
+
+  private static double inner(Mix f, Mix g) {
+    double sum = 0;
+    for (int i = 0; i < f.size(); i++) {
+      for (int j = 0; j < g.size(); j++) {
+        sum += f.weights[i] * g.weights[j] * overlap(f, i, g, j);
+      }
+    }
+    return sum;
+  }
+
+  /** Each merger is that after which the integral squared error, computed anew for all, is least, and costs its share. */
+  @ParameterizedTest
+  @CsvSource({
+    "1, false, 0.5",
+    "1, true, 2",
+    "2, true, 1",
+    "3, false, 1",
+    "3, true, 3",
+    "4, true, 0.3"
+  })
+  void williamsMergersAddLeastToTheSquaredError(int d, boolean isFull, double spread) {
+    for (int seed = 0; seed < 3; seed++) {
+      Mix mix = random(14, d, isFull, spread, new Random(seed));
+      MixtureReduction reduced = reducer("williams", 2).reduce(mixtures(mix));
+      double whole = inner(mix, mix);
+      Mix left = mix;
+      double before = 0;
+      for (double cost : reduced.costs()) {
+        double least = INFINITY;
+        Mix next = left;
+        for (int i = 0; i < left.size(); i++) {
+          for (int j = i + 1; j < left.size(); j++) {
+            Mix g = without(left, j, i, merged(left, i, j));
+            double error = whole + inner(g, g) - 2 * inner(mix, g);
+            if (error < least) {
+              least = error;
+              next = g;
+            }
+          }
+        }
+        assertThat(cost).isCloseTo((least - before) / whole, within(1e-12));
+        before = least;
+        left = next;
+      }
+      assertThat(reduced.totalCost()).isCloseTo(before / whole, within(1e-12));
+      assertThat(reduced.mixtures().weights()).containsExactly(left.weights, within(1e-14));
+      assertThat(means(reduced)).containsExactly(left.means, within(1e-13));
+      assertThat(covariances(reduced)).containsExactly(left.covariances, within(1e-12));
+      MixtureReduction again = MixtureReduction.runnalls(reduced.mixtures(), 1);
+      MixtureReduction all = mix.reduce(1, INFINITY);
+      assertThat(means(again)).containsExactly(means(all), within(1e-14));
+      assertThat(covariances(again)).containsExactly(covariances(all), within(1e-12));
+    }
+  }
+
+  /** Squared errors know no units: neither densities that overflow nor ones that underflow matter, nor do weights. */
+  @ParameterizedTest
+  @CsvSource({"0x1p-80, 0x1p-400", "0x1p80, 0x1p300", "0x1p-60, 0x1p480"})
+  void unitsDoNotMatterToSquaredErrors(double unit, double weight) {
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mix mix = random(25, 20, isFull, 1, new Random(5));
+      Mix scaled =
+          new Mix(
+              DoubleStream.of(mix.weights).map(w -> weight * w).toArray(),
+              DoubleStream.of(mix.means).map(m -> unit * m).toArray(),
+              DoubleStream.of(mix.covariances).map(p -> unit * unit * p).toArray(),
+              isFull);
+      MixtureReduction expected = reducer("williams", 3).reduce(mixtures(mix));
+      MixtureReduction got = reducer("williams", 3).reduce(mixtures(scaled));
+      assertThat(got.assignments()).containsExactly(expected.assignments());
+      assertThat(got.costs()).containsExactly(expected.costs(), within(1e-12));
+      assertThat(got.totalCost()).isBetween(1e-6, 1.0);
+    }
+  }
+
+  /** Equal components add nothing, and merge at first; on a line of equal steps all neighbors add the same, and far ones all do. */
+  @Test
+  void equalSquaredErrorsGoToTheLowerIndices() {
+    double[] ones = DoubleStream.generate(() -> 1).limit(8).toArray();
+    double[] line = IntStream.range(0, 8).mapToDouble(i -> i).toArray();
+    double[] means = {0, 5, 1, 5, 7, 0, 9, 5};
+    double[] far = IntStream.range(0, 8).mapToDouble(i -> 1e70 * i).toArray();
+    for (boolean isFull : new boolean[] {false, true}) {
+      MixtureReduction reduced =
+          reducer("williams", 5).reduce(mixtures(new Mix(ones, means, ones, isFull)));
+      assertThat(reduced.assignments()).containsExactly(0, 1, 2, 1, 3, 0, 4, 1);
+      assertThat(reduced.costs()).containsExactly(0, 0, 0);
+      for (double[] mean : List.of(line, far)) {
+        assertThat(
+                reducer("williams", 7)
+                    .reduce(mixtures(new Mix(ones, mean, ones, isFull)))
+                    .assignments())
+            .containsExactly(0, 0, 1, 2, 3, 4, 5, 6);
+      }
+    }
+  }
+
+  /** The two of weight 0 are gone at once, a limit ends it, and what is left out has no part in f. */
+  @Test
+  void williamsGoesWithOtherSettings() {
+    double[] weights = {0.25, 0, 0.25, 0.25, 1e-9, 0, 0.25};
+    double[] means = {0, 3, 0.5, 4, 2, 8, 5};
+    double[] ones = {1, 1, 1, 1, 1, 1, 1};
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mixtures seven = mixtures(new Mix(weights, means, ones, isFull));
+      var reducer = reducer("williams", 1).minWeight(1e-6);
+      MixtureReduction four = reducer.maxCost(0).reduce(seven);
+      assertThat(four.assignments()).containsExactly(0, -1, 1, 2, -1, -1, 3);
+      double[] costs = reducer.reduce(seven).costs();
+      assertThat(costs).hasSize(3).isSorted();
+      MixtureReduction two = reducer.maxCost(costs[1]).reduce(seven);
+      assertThat(two.costs()).containsExactly(Arrays.copyOf(costs, 2));
+      assertThat(two.assignments()).containsExactly(0, -1, 0, 1, -1, -1, 1);
+      assertThat(reducer.maxCost(costs[0]).cap().reduce(seven).mixtures().weights())
+          .containsExactly(new double[] {1 + 1e-9}, within(1e-15));
+      assertThat(reducer("williams", 5).reduce(seven).costs()).containsExactly(0, 0);
+    }
+    Mixtures two =
+        mixtures(
+            new Mix(
+                new double[] {1, 1},
+                new double[] {0, 0, 1e7, 1e7},
+                new double[] {1e-4, 0, 0, 1e-4, 1e-4, 0, 0, 1e-4},
+                true));
+    assertThat(reducer("williams", 1).reduce(two).raised()).isEqualTo(1);
   }
 
   /** Three components of closed forms. */
@@ -1310,6 +1458,7 @@ class MixtureReductionTest {
     assertThat(reducer.west().maxCost(0.5).minWeight(1e-6).cap())
         .hasToString("Reducer[to 20, west, maxCost 0.5, minWeight 1.0E-6, capped]");
     assertThat(reducer.gate(9).salmond()).hasToString("Reducer[to 20, salmond, maxCost 9.0]");
+    assertThat(reducer.williams()).hasToString("Reducer[to 20, williams]");
     try (KlEngine engine = KlEngine.builder().threads(2).build()) {
       assertThat(reducer.engine(engine)).hasToString("Reducer[to 20, runnalls, " + engine + "]");
     }

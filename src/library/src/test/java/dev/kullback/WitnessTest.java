@@ -256,6 +256,10 @@ class WitnessTest {
       checkLogs(c, name + "covariance", parts(found, true));
     }
     checkLogs(c, "runnalls", MixtureReduction.runnalls(q, 1).costs());
+    MixtureReduction.Reducer williams = MixtureReduction.reducer(1).williams();
+    checkLogs(c, "williams", williams.reduce(q).costs());
+    Mixtures all = Mixtures.unnormalized(c.batch("q"), c.values("weights"));
+    checkLogs(c, "williams:4", williams.reduce(all).costs());
   }
 
   /** Numbers whose errors are relative to terms of about 1. */

@@ -281,7 +281,7 @@ abstract class Components {
 
   /** Whether it costs nothing to merge a component of weight 0. */
   final boolean areWeightlessFree() {
-    return rule == Rule.RUNNALLS || rule == Rule.SALMOND;
+    return rule == Rule.RUNNALLS || rule == Rule.SALMOND || rule == Rule.WILLIAMS;
   }
 
   /** Returns the component that an original one is part of, or {@link #NONE} if it was dropped. */
@@ -295,7 +295,9 @@ abstract class Components {
     int light = i + j - heavy;
     double cost =
         switch (rule) {
-          case RUNNALLS -> weight[light] == 0 ? 0 : 0.5 * doubleCost(heavy, light);
+          // Williams' cost is a SquaredError's; 0 where weights are, and of equal components, is of
+          // both
+          case RUNNALLS, WILLIAMS -> weight[light] == 0 ? 0 : 0.5 * doubleCost(heavy, light);
           case SALMOND -> weight[light] == 0 ? 0 : salmond(heavy, light);
           case WEST -> 0.5 * doubleDivergence(i, j);
           case MAHALANOBIS -> squares(heavy, light);

@@ -6,6 +6,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.function.LongConsumer;
 
 /** Logarithms of {@code ∫ q_i p_j}, which is the density of {@code N(0, Σ_q + Σ_p)} at {@code μ_q − μ_p}. Used by one thread. */
 public abstract class Overlap {
@@ -86,6 +87,7 @@ public abstract class Overlap {
     private final FullBatch p;
     private final double[] l;
     private final double[] x;
+    private final LongConsumer pass = this::pass;
 
     Full(FullBatch q, FullBatch p) {
       super(q.dimension());
@@ -95,17 +97,14 @@ public abstract class Overlap {
       x = new double[dimension];
     }
 
+    private void pass(long products) {
+      checkpoint.pass(Checkpoint.ofPlain(products));
+    }
+
     @Override
     public double log(int i, int j) {
       System.arraycopy(q.scaleTril(), q.factorFrom(i), l, 0, l.length);
-      for (int column = 0; column < dimension; column++) {
-        int rest = dimension - column;
-        checkpoint.pass(Checkpoint.ofPlain((long) rest * rest / 2));
-        for (int r = column; r < dimension; r++) {
-          x[r] = p.scaleTril()[p.factorFrom(j) + Cholesky.packedLength(r) + column];
-        }
-        Cholesky.update(l, x, column, dimension);
-      }
+      Cholesky.add(l, p.scaleTril(), p.factorFrom(j), 1, dimension, x, pass);
       double squares = 0;
       for (int r = 0, row = 0; r < dimension; row += ++r) {
         double y = q.mean()[i * dimension + r] - p.mean()[j * dimension + r];

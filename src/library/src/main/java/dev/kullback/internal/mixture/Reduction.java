@@ -40,6 +40,7 @@ final class Reduction {
 
   final Components components;
   private final PartnerTree tree;
+  private final SquaredError error;
   private int total;
   private int size;
 
@@ -57,7 +58,7 @@ final class Reduction {
   /** Whether rows are gone through for the first time, and have the pairs with those that come later in the tree. */
   private boolean isFirst;
 
-  /** The components of a tree to be built. */
+  /** The components of a tree to be built, or that merge by another search. */
   private int[] left = {};
 
   /** The step at which a component was last merged, 0 if never, and that at which its row was last gone through. */
@@ -116,6 +117,7 @@ final class Reduction {
   Reduction(Components components) {
     this.components = components;
     tree = new PartnerTree(components);
+    error = new SquaredError(components);
   }
 
   /**
@@ -132,9 +134,21 @@ final class Reduction {
     if (components.areWeightlessFree()) {
       mergeWeightless(wanted, progress);
     }
+    if (size > wanted && options.rule() == Rule.WILLIAMS) {
+      mergeByError(wanted, options.maxCost(), progress);
+    } else if (size > wanted) {
+      mergeByPartners(wanted, options.maxCost(), progress);
+    }
+    while (options.isCapped() && size > wanted) {
+      drop(lightest(), progress);
+    }
+    components.scale();
+  }
+
+  private void mergeByPartners(int wanted, double maxCost, Runnable progress) {
     begin();
     isFirst = true;
-    for (int i = next(0); size > wanted && !isWest && i < total; i = next(i + 1)) {
+    for (int i = next(0); !isWest && i < total; i = next(i + 1)) {
       keep(i);
     }
     isFirst = false;
@@ -144,8 +158,8 @@ final class Reduction {
       int i = last != null ? last.i : r == NONE ? next(0) : Math.min(r, partner[r]);
       int j = last != null ? last.j : r == NONE ? next(i + 1) : Math.max(r, partner[r]);
       double next = last != null ? last.cost : r == NONE ? Double.POSITIVE_INFINITY : cost[r];
-      if (next > options.maxCost()) {
-        break;
+      if (next > maxCost) {
+        return;
       }
       if (components.merge(i, j, last != null)) {
         costs[steps++] = next;
@@ -158,10 +172,27 @@ final class Reduction {
         }
       }
     }
-    while (options.isCapped() && size > wanted) {
-      drop(lightest(), progress);
+  }
+
+  private void mergeByError(int wanted, double maxCost, Runnable progress) {
+    listLeft();
+    error.begin(left, size);
+    while (size > wanted) {
+      look.run();
+      error.find();
+      if (error.cost() > maxCost) {
+        return;
+      }
+      if (components.merge(error.first(), error.second(), error.isLast())) {
+        costs[steps++] = error.cost();
+        merged[error.second()] = GONE;
+        size--;
+        error.follow();
+        progress.run();
+      } else {
+        error.postpone();
+      }
     }
-    components.scale();
   }
 
   private void drop(int i, Runnable progress) {
@@ -261,12 +292,16 @@ final class Reduction {
   }
 
   private void build() {
+    listLeft();
+    tree.build(left, size);
+    rebuild = size - size / 5;
+  }
+
+  private void listLeft() {
     int n = 0;
     for (int i = next(0); i < total; i = next(i + 1)) {
       left[n++] = i;
     }
-    tree.build(left, n);
-    rebuild = n - n / 5;
   }
 
   /** Returns the number of components that are left. */

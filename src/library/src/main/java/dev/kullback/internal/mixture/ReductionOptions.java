@@ -27,7 +27,10 @@ public record ReductionOptions(
     WEST,
 
     /** Any two, at {@code (μ_i − μ_j)ᵀ P_i⁻¹ (μ_i − μ_j)} with i the heavier. */
-    MAHALANOBIS
+    MAHALANOBIS,
+
+    /** Any two, at what it adds to {@code ∫ (f − g)²}, as a share of {@code ∫ f²}: J. L. Williams and P. S. Maybeck, 2003. */
+    WILLIAMS
   }
 
   /** Options that are the default but for the size. */

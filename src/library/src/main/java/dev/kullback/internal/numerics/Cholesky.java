@@ -46,6 +46,26 @@ public final class Cholesky implements Factorization {
     }
   }
 
+  /**
+   * Makes of a packed factor L that of {@code LLᵀ + s²MMᵀ}, likewise.
+   *
+   * @param l begins at 0
+   * @param m another packed factor, from {@code at} on
+   * @param x working memory
+   * @param pass takes the number of products of each column
+   */
+  public static void add(
+      double[] l, double[] m, int at, double s, int dimension, double[] x, LongConsumer pass) {
+    for (int column = 0; column < dimension; column++) {
+      int rest = dimension - column;
+      pass.accept((long) rest * rest / 2);
+      for (int r = column; r < dimension; r++) {
+        x[r] = s * m[at + packedLength(r) + column];
+      }
+      update(l, x, column, dimension);
+    }
+  }
+
   @Override
   public int lanes() {
     return 1;
