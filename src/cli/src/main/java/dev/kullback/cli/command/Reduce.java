@@ -82,7 +82,7 @@ final class Reduce implements Callable<Integer> {
       names = "--rule",
       paramLabel = "R",
       description = {
-        "Which two merge: runnalls, the default; salmond; west, the lightest and the nearest to it.",
+        "Which two merge: runnalls, the default; salmond; west, the lightest and the nearest to it; williams, those that add least to the integral squared error.",
         "Costs are of this rule.",
       })
   String rule = "runnalls";
@@ -186,8 +186,8 @@ final class Reduce implements Callable<Integer> {
     if (!(minWeight >= 0 && minWeight <= 1)) {
       throw new UserError("--min-weight is " + minWeight + ": give a share, from 0 to 1");
     }
-    if (!List.of("runnalls", "salmond", "west").contains(rule)) {
-      throw new UserError("--rule is " + rule + ": give runnalls, salmond or west");
+    if (!List.of("runnalls", "salmond", "west", "williams").contains(rule)) {
+      throw new UserError("--rule is " + rule + ": give runnalls, salmond, west or williams");
     }
     if (to != null && to < 1) {
       throw new UserError("--to is " + to + ": give at least 1");
@@ -227,9 +227,15 @@ final class Reduce implements Callable<Integer> {
             : switch (rule) {
               case "salmond" -> plain.salmond().maxCost(most);
               case "west" -> plain.west().maxCost(most);
+              case "williams" -> plain.williams().maxCost(most);
               default -> plain.maxCost(most);
             };
     return isCapped ? merging.cap() : merging;
+  }
+
+  /** Whether costs are divergences. */
+  private boolean isInNats() {
+    return gate == null && List.of("runnalls", "west").contains(rule);
   }
 
   /** Whether a mean is beyond the range in which Gaussians can be merged. */
@@ -290,7 +296,7 @@ final class Reduce implements Callable<Integer> {
         q.size(), q.dimension(), size, dtype, seconds);
     report.line(
         "cost %.7g%s in all, the last merger %.7g",
-        reduced.totalCost(), gate == null && !rule.equals("salmond") ? " nats" : "", last);
+        reduced.totalCost(), isInNats() ? " nats" : "", last);
     long dropped = Arrays.stream(reduced.assignments()).filter(row -> row < 0).count();
     if (dropped > 0) {
       report.line("%d Gaussians were dropped, whose weight the others have", dropped);

@@ -151,9 +151,14 @@ class MixturesTest extends CommandFixture {
     saveWeights("c.npy", weights);
     Mixtures mixture = Mixtures.of(DiagonalGaussians.ofVariance(qMean, variances, D), weights);
     String line = "reduce --weights c.npy" + Q + OUT;
-    for (String rule : new String[] {"salmond", "west"}) {
+    for (String rule : new String[] {"salmond", "west", "williams"}) {
       MixtureReduction.Reducer reducer = MixtureReduction.reducer(3);
-      reducer = rule.equals("west") ? reducer.west() : reducer.salmond();
+      reducer =
+          switch (rule) {
+            case "salmond" -> reducer.salmond();
+            case "west" -> reducer.west();
+            default -> reducer.williams();
+          };
       succeed(line + "--to 3 --rule " + rule);
       assertThat(values(read("o.npy", 3, D))).containsExactly(means(reducer.reduce(mixture)));
     }
