@@ -239,6 +239,93 @@ class PointsTest {
     }
   }
 
+  /** What {@code score_samples} and {@code predict_proba} of scikit-learn 1.9.1 are, by src/test/witness/scikit_learn.py. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void isWhatScikitLearnSays(Backend backend) {
+    double[] means = {1, -1, 0, 0, -1.5, 2.5};
+    checkScikitLearn(
+        backend,
+        FullGaussians.ofCovariance(
+            means, new double[] {0.9, 0.4, 0.4, 0.3, 2, 0.5, 0.5, 1, 0.25, -0.1, -0.1, 4}, 2),
+        new double[] {
+          -2.585638281781079, -2.0804886568827703, -4.421555531482285, -430.58768858962276
+        },
+        new double[] {
+          0.0001794157570848759,
+          0.9979517926036442,
+          0.0018687916392708807,
+          0.8335256790254499,
+          0.16647431954001277,
+          1.4345373123449295e-09,
+          1.9577777570841164e-52,
+          0.002099338344092999,
+          0.9979006616559072,
+          0,
+          1,
+          0
+        });
+    checkScikitLearn(
+        backend,
+        FullGaussians.ofCovariance(
+            means, new double[] {2, 0.5, 0.5, 1, 2, 0.5, 0.5, 1, 2, 0.5, 0.5, 1}, 2),
+        new double[] {
+          -2.466732543723996, -3.0201954313462056, -4.480610549791678, -402.64683646435327
+        },
+        new double[] {
+          0.11302978390373365, 0.8860729052751103, 0.0008973108211560664,
+          0.5739503058530536, 0.42604621870258563, 3.4754443606029716e-06,
+          7.041841667079174e-07, 0.002227048662432048, 0.9977722471534008,
+          0.999999999999261, 7.335709123822295e-13, 7.133587783801752e-39
+        });
+    checkScikitLearn(
+        backend,
+        DiagonalGaussians.ofVariance(means, new double[] {0.9, 0.3, 2, 1, 0.25, 4}, 2),
+        new double[] {
+          -2.5416483102461798, -2.404587880946865, -4.4242873589792175, -407.15445428593495
+        },
+        new double[] {
+          0.10539093212838994, 0.8933239698701855, 0.0012850980014245427,
+          0.6649972044657341, 0.33500279463823207, 8.960335789561252e-10,
+          1.1294402247955931e-13, 0.023988831119917987, 0.9760111688799686,
+          1.4092487056645515e-203, 1, 0
+        });
+    checkScikitLearn(
+        backend,
+        DiagonalGaussians.ofVariance(means, new double[] {0.5, 2, 0.25}, 2),
+        new double[] {
+          -2.805019973352183, -2.4908299074387292, -3.4672286435496513, -405.25102787621495
+        },
+        new double[] {
+          0.17799420709724936,
+          0.8220057384539097,
+          5.444884098693135e-08,
+          0.7027919762756345,
+          0.29720802372436567,
+          9.789763846704494e-18,
+          3.541818938134234e-11,
+          0.06180325582428335,
+          0.9381967441402984,
+          0,
+          1,
+          0
+        });
+  }
+
+  private static void checkScikitLearn(
+      Backend backend, Gaussians components, double[] logs, double[] shares) {
+    Gaussians points = DiagonalGaussians.ofPoints(new double[] {0, 0, 1.5, -0.75, -2, 3, 40, 3}, 2);
+    Mixtures mixture = Mixtures.of(components, new double[] {0.25, 0.625, 0.125});
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] found = engine.logLikelihood(points, mixture);
+      for (int i = 0; i < logs.length; i++) {
+        assertThat(found[i]).isCloseTo(logs[i], within(-1e-12 * logs[i]));
+      }
+      assertThat(engine.responsibilities(points, mixture, new double[shares.length]))
+          .containsExactly(shares, within(1e-12));
+    }
+  }
+
   /** The mixture ¼ N(m, S) + ¾ N(0, T): values to 20 digits by mpmath. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
