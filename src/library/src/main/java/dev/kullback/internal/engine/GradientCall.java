@@ -177,4 +177,30 @@ public final class GradientCall {
       }
     }
   }
+
+  /** Copies them in float, as {@link #narrow} does. */
+  void readWeights(int i, int columns, int column, int end, float[] to, int at) {
+    int length = end - column;
+    int first = i * columns + column;
+    if (!isMatrix) {
+      to[at] = narrow(weight(i));
+      Arrays.fill(to, at + 1, at + length, to[at]);
+    } else if (weights64 != null) {
+      narrow(weights64, first, length, to, at);
+    } else if (weights32 != null) {
+      System.arraycopy(weights32, first, to, at, length);
+    }
+  }
+
+  /** Copies n numbers as floats, where one that is not 0 does not become it. */
+  static void narrow(double[] from, int first, int n, float[] to, int at) {
+    for (int k = 0; k < n; k++) {
+      to[at + k] = narrow(from[first + k]);
+    }
+  }
+
+  private static float narrow(double x) {
+    float narrow = (float) x;
+    return narrow == 0 && x != 0 ? Float.MIN_VALUE : narrow;
+  }
 }

@@ -12,6 +12,7 @@ import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.rows.Responsibilities;
 import dev.kullback.internal.rows.RowReduction;
+import dev.kullback.internal.vector.Cotangents;
 import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.full.FullGradientKernel;
 import dev.kullback.internal.vector.full.FullGradientProducts;
@@ -29,7 +30,7 @@ import org.jspecify.annotations.Nullable;
  * order of the rounds, whatever the threads. Of full covariances, a task has the sums of some Gaussians of one batch over all of the other, in their order. One thread's, which
  * keeps it for its next call.
  */
-final class GradientRunner {
+final class GradientRunner implements Cotangents {
   /** Blocks across the rows, and the columns, of a small matrix, so that several threads have some of each round. */
   private static final int PARTS = 4;
 
@@ -278,29 +279,39 @@ final class GradientRunner {
     int column = across * width;
     int end = Math.min(m - column, width) + column;
     w.checkInterrupt();
-    GradientKernel kernel = w.kernels.gradients();
-    double[] block = kernel.weights;
-    readWeights(from, to, column, end, block);
     if (q instanceof FullBatch a && p instanceof FullBatch b) {
-      w.kernels
-          .fullGradients()
-          .add(block, a, from, to, b, column, end, wanted(true), wanted(false), w);
+      FullGradientKernel kernel = w.kernels.fullGradients();
+      readWeights(from, to, column, end, kernel.weights);
+      kernel.add(kernel.weights, a, from, to, b, column, end, wanted(true), wanted(false), w);
     } else if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
       PairGradient pair = w.gradientLoops().pair();
-      kernel.add(pair, call.isWide(), a, from, to, b, column, end, sumsQ, sumsP, w);
+      GradientKernel kernel = w.kernels.gradients();
+      kernel.add(pair, call.isWide(), this, a, from, to, b, column, end, sumsQ, sumsP, w);
+    }
+  }
+
+  @Override
+  public void read(int i, int column, int end, double[] to, int at) {
+    if (call.isSoftmax()) {
+      System.arraycopy(weights, (i - row0) * p().size() + column, to, at, end - column);
+    } else {
+      call.readWeights(i, p().size(), column, end, to, at);
+    }
+  }
+
+  @Override
+  public void read(int i, int column, int end, float[] to, int at) {
+    if (call.isSoftmax()) {
+      GradientCall.narrow(weights, (i - row0) * p().size() + column, end - column, to, at);
+    } else {
+      call.readWeights(i, p().size(), column, end, to, at);
     }
   }
 
   /** Reads the cotangents of a block. */
   private void readWeights(int from, int to, int column, int end, double[] block) {
-    int m = p().size();
     for (int i = from; i < to; i++) {
-      int at = (i - from) * SIDE;
-      if (call.isSoftmax()) {
-        System.arraycopy(weights, (i - row0) * m + column, block, at, end - column);
-      } else {
-        call.readWeights(i, m, column, end, block, at);
-      }
+      read(i, column, end, block, (i - from) * SIDE);
     }
   }
 
@@ -319,7 +330,7 @@ final class GradientRunner {
     double[] sums = isOfQ ? sumsQ : sumsP;
     FullGradientKernel kernel = w.kernels.fullGradients();
     FullGradientProducts targets = kernel.products();
-    double[] block = w.kernels.gradients().weights;
+    double[] block = kernel.weights;
     targets.begin(Objects.requireNonNull(products), isOfQ, from, to, first, last);
     for (int o = first; o < last; o += SIDE) {
       w.checkInterrupt();

@@ -22,6 +22,7 @@ import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.ColdKernel;
+import dev.kullback.internal.vector.Cotangents;
 import dev.kullback.internal.vector.FloatPanels;
 import dev.kullback.internal.vector.GradientKernel;
 import dev.kullback.internal.vector.RangeKernel;
@@ -374,13 +375,13 @@ final class WarmUpTrial {
 
   /**
    * Tries the sums of derivatives: each divergence's, of batches of either precision, by logarithms and not. The blocks are small, as the
-   * interpreter takes 5 µs for an operation of each of the 12 loops.
+   * interpreter takes 5 µs for an operation of each of the 13 loops.
    */
   boolean gradients() {
     MadeUpGaussians normal = MadeUpGaussians.normal(GradientKernel.W + FEW_DIMENSIONS, false);
     MadeUpGaussians around = normal.around(ROWS, random, FAR);
     for (PairGradient.Term term : PairGradient.Term.values()) {
-      for (Scale kind : new Scale[] {Scale.STD, Scale.VARIANCE, Scale.LOG_VARIANCE}) {
+      for (Scale kind : Scale.values()) {
         for (boolean wide : new boolean[] {false, true}) {
           DiagonalBatch g = (DiagonalBatch) around.diagonal(kind, wide, RangeCheck.PLAIN);
           GradientKernel plain = new GradientKernel(false);
@@ -396,11 +397,24 @@ final class WarmUpTrial {
     return true;
   }
 
+  /** Cotangents of 1. */
+  private static final Cotangents ONES =
+      new Cotangents() {
+        @Override
+        public void read(int i, int column, int end, double[] to, int at) {
+          Arrays.fill(to, at, at + end - column, 1);
+        }
+
+        @Override
+        public void read(int i, int column, int end, float[] to, int at) {
+          Arrays.fill(to, at, at + end - column, 1);
+        }
+      };
+
   private static void add(
       GradientKernel kernel, PairGradient pair, DiagonalBatch g, double[] sums) {
-    Arrays.fill(kernel.weights, 1);
     Worker worker = new Worker();
-    kernel.add(pair, g.isDouble(), g, 0, g.size(), g, 0, g.size(), sums, sums, worker);
+    kernel.add(pair, g.isDouble(), ONES, g, 0, g.size(), g, 0, g.size(), sums, sums, worker);
   }
 
   /** Tries those of full covariances. */

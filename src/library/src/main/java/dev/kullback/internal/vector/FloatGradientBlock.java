@@ -16,24 +16,23 @@ final class FloatGradientBlock {
   /** Rows that go through the columns together. */
   private static final int ROWS = 4;
 
-  private final float[] weights = new float[SIDE * SIDE];
+  final float[] weights = new float[SIDE * SIDE];
   private final int[] list = new int[SIDE / ROWS * SIDE];
   private final int[] ends = new int[SIDE / ROWS * CHUNKS];
   private final float[] rowSums = new float[SIDE * 2 * W];
   private final float[] columnSums = new float[SIDE * 2 * W];
 
-  /** Sums of the magnitudes of each row's and column's cotangents. */
-  private final double[] ofRows = new double[SIDE];
+  /** Sums by scale of each row and column from which on the parts of variances tell log-variances near 0 apart. */
+  private final float[] leastOfRows = new float[SIDE];
 
-  private final double[] ofColumns = new double[SIDE];
+  private final float[] leastOfColumns = new float[SIDE];
 
   private final float[] chunk = new float[CHUNK * FloatGradientForm.FIELDS * W];
-  private final float[] chunkSums = new float[CHUNK * 2 * W];
+  private final float[] chunkSums = new float[2 * CHUNK * 2 * W];
 
   /** Takes the cotangents of a block, and returns whether they and its Gaussians are in range. */
-  @SuppressWarnings("cast") // of the twin in double
   boolean take(
-      double[] from,
+      Cotangents cotangents,
       FloatGradientForm q,
       int row0,
       int rows,
@@ -42,12 +41,12 @@ final class FloatGradientBlock {
       int columns) {
     boolean isHeld = true;
     for (int i = 0; i < rows; i++) {
+      cotangents.read(row0 + i, column0, column0 + columns, weights, i * SIDE);
       for (int k = i * SIDE; k < i * SIDE + columns; k++) {
-        double weight = Math.abs(from[k]);
+        float weight = Math.abs(weights[k]);
         isHeld &=
             weight <= FloatGradientForm.MOST_WEIGHT
                 && (weight >= FloatGradientForm.LEAST_WEIGHT || weight == 0);
-        weights[k] = (float) from[k];
       }
     }
     int row = q.beyond.nextSetBit(row0);
@@ -87,8 +86,8 @@ final class FloatGradientBlock {
       if (mayBeNear
           && formQ.nearZero.get(h / W)
           && formP.nearZero.get(h / W)
-          && !(areTold(rowSums, ofRows, rows, Math.min(W, d - h))
-              && areTold(columnSums, ofColumns, columns, Math.min(W, d - h)))) {
+          && !(areTold(vectors, rowSums, leastOfRows, rows, d - h)
+              && areTold(vectors, columnSums, leastOfColumns, columns, d - h))) {
         worker.pass(4L * W * rows * columns);
         float[] logsQ = FloatGradientForm.of(q, term.isByStd(), true).panels;
         float[] logsP = FloatGradientForm.of(p, term.isByStd(), true).panels;
@@ -147,27 +146,33 @@ final class FloatGradientBlock {
     }
   }
 
-  /** Adds up the magnitudes of the cotangents. */
+  /** Makes the least sums, of the magnitudes of the cotangents. */
+  @SuppressWarnings("cast") // of the twin in double
   private void addWeights(int rows, int columns) {
-    Arrays.fill(ofColumns, 0, columns, 0);
+    Arrays.fill(leastOfColumns, 0, columns, 0);
     for (int i = 0; i < rows; i++) {
       double sum = 0;
       for (int j = 0; j < columns; j++) {
-        double weight = Math.abs(weights[i * SIDE + j]);
-        sum += weight;
-        ofColumns[j] += weight;
+        float least = FloatGradientForm.LEAST_SUM * Math.abs(weights[i * SIDE + j]);
+        sum += least;
+        leastOfColumns[j] += least;
       }
-      ofRows[i] = sum;
+      leastOfRows[i] = (float) sum;
     }
   }
 
-  /** Whether a Gaussian's sums by scales, of n dimensions, are all so large that the parts of variances tell log-variances near 0 apart. */
-  private static boolean areTold(float[] sums, double[] ofWeights, int count, int n) {
+  /** Whether the sums by scale of n Gaussians are all so large, in W dimensions or those that are left. */
+  private static boolean areTold(
+      boolean vectors, float[] sums, float[] least, int n, int dimensions) {
+    if (dimensions >= W) {
+      return vectors
+          ? FloatGradientSums.areTold(sums, least, n)
+          : FloatScalarGradientSums.areTold(sums, least, n);
+    }
     boolean are = true;
-    for (int i = 0; i < count && are; i++) {
-      double least = FloatGradientForm.LEAST_SUM * ofWeights[i];
-      for (int k = (2 * i + 1) * W; k < (2 * i + 1) * W + n; k++) {
-        are &= Math.abs(sums[k]) >= least;
+    for (int i = 0; i < n && are; i++) {
+      for (int k = (2 * i + 1) * W; k < (2 * i + 1) * W + dimensions; k++) {
+        are &= Math.abs(sums[k]) >= least[i];
       }
     }
     return are;

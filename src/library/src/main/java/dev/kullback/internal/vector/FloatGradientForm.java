@@ -29,9 +29,10 @@ final class FloatGradientForm {
   private static final double MOST_MEAN = Float.SIZE == 32 ? 0x1p20 : 0x1p300;
 
   /** Cotangents likewise, and the least in float, with which the smallest terms are above 2⁻¹²⁶. */
-  static final double MOST_WEIGHT = Float.SIZE == 32 ? 0x1p40 : 0x1p200;
+  @SuppressWarnings("cast") // of the twin in double
+  static final float MOST_WEIGHT = (float) (Float.SIZE == 32 ? 0x1p40 : 0x1p200);
 
-  static final double LEAST_WEIGHT = Float.SIZE == 32 ? 0x1p-80 : 0;
+  static final float LEAST_WEIGHT = Float.SIZE == 32 ? 0x1p-80f : 0;
 
   /**
    * Magnitude of log-variances from which on the parts tell any two apart: such differ by 2⁻²⁴ of themselves at least, in double by 2⁻⁵³, and parts
@@ -43,7 +44,8 @@ final class FloatGradientForm {
    * Sums of derivatives by 2 ln σ, over that of the cotangents, in which log-variances near 0 lose no more, although two may be nearer: the parts'
    * loss, of Jeffreys' divergence twice, is that much of it.
    */
-  static final double LEAST_SUM = Float.SIZE == 32 ? 0x1p-27 : 0x1p-60;
+  @SuppressWarnings("cast") // of the twin in double
+  static final float LEAST_SUM = (float) (Float.SIZE == 32 ? 0x1p-27 : 0x1p-60);
 
   private static final DerivedForm<DiagonalBatch, FloatGradientForm> VARIANCES = form(false, false);
   private static final DerivedForm<DiagonalBatch, FloatGradientForm> LOGS = form(false, true);

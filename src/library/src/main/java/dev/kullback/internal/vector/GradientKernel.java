@@ -15,9 +15,9 @@ import dev.kullback.internal.work.Worker;
  * Gaussian or a cotangent beyond double's range, too, is left to {@link PairGradient}. This class is for one thread.
  *
  * <p>With u the unit roundoff: differences of means and of variances lose no digits, so that a term is within 8u of the sum of its parts'
- * magnitudes, or 2⁻¹⁸ in float and 2⁻⁴² in double where log-variances differ by little. Its cotangent has a rounding, the sum of a chunk adds 64u, and
- * those of its chunks and the factor of a column 5u. The sums of blocks are in double. That makes 78·2⁻²⁴ + 2⁻¹⁸ = 8.5e-6 for float, and {@code 2⁻⁴² +
- * (78 + N/256)·2⁻⁵³} for double, below 1e-12 up to N = 10⁶.
+ * magnitudes, or 2⁻¹⁸ in float and 2⁻⁴² in double where log-variances differ by little. Its cotangent has a rounding, the sum of a chunk adds 64u, in
+ * double that of a block 256u, and those of its chunks and the factor of a row or column 5u. The sums of blocks are in double. That makes 78·2⁻²⁴ +
+ * 2⁻¹⁸ = 8.5e-6 for float, and {@code 2⁻⁴² + (270 + N/256)·2⁻⁵³} for double, below 1e-12 up to N = 10⁶.
  *
  * <p>Of log-variances near 0, two may be nearer than the parts of their variances tell. Such terms count for little unless all of a Gaussian's are
  * so small, which its sum shows, as {@code |Σ g t| ≤ Σ |g| |t|}: then the panel is added up anew by differences of logarithms. That takes twice as long as the parts, which
@@ -45,12 +45,17 @@ public final class GradientKernel {
     /** Of variances, from σ: {@code σq² − vp} is rounded once, and v's second part subtracted. */
     SQUARES,
     /** Of numbers that are all there is. */
-    NUMBERS;
+    NUMBERS,
+    /** Of precisions: {@code vq/vp − 1 = (1/vp − 1/vq) vq}. */
+    PRECISIONS;
 
     static Difference of(Term term, Scale q, Scale p) {
       boolean areStd = q == Scale.STD && p == Scale.STD;
       if (areStd && !term.isByStd()) {
         return SQUARES;
+      }
+      if (q == Scale.PRECISION && p == Scale.PRECISION && !term.isByStd()) {
+        return PRECISIONS;
       }
       boolean areVariances = q == Scale.VARIANCE && p == Scale.VARIANCE;
       return areStd || (areVariances && !term.isByStd()) ? NUMBERS : PARTS;
@@ -59,9 +64,6 @@ public final class GradientKernel {
 
   /** Elements of plain code that take as long as a dimension of a pair. */
   private static final int PAIR_TERMS = 16;
-
-  /** Cotangents of the block, {@link #SIDE} a row. */
-  public final double[] weights = new double[SIDE * SIDE];
 
   private final boolean vectors;
   private final FloatGradientBlock floats = new FloatGradientBlock();
@@ -74,14 +76,14 @@ public final class GradientKernel {
 
   /**
    * Adds the sums of rows [row0, row1) and columns [column0, column1), at most {@link #SIDE} each: to {@code sumsQ} those of
-   * {@link PairGradient#meanQ} and {@link PairGradient#scaleQ}, and to {@code sumsP} the negated ones of p, in the places that {@link #at} tells. It changes {@link
-   * #weights}.
+   * {@link PairGradient#meanQ} and {@link PairGradient#scaleQ}, and to {@code sumsP} the negated ones of p, in the places that {@link #at} tells.
    *
    * @param wide whether double's accuracy is asked for
    */
   public void add(
       PairGradient pair,
       boolean wide,
+      Cotangents cotangents,
       DiagonalBatch q,
       int row0,
       int row1,
@@ -101,7 +103,7 @@ public final class GradientKernel {
     if (hasForms && !wide) {
       FloatGradientForm a = FloatGradientForm.of(q, byStd, false);
       FloatGradientForm b = FloatGradientForm.of(p, byStd, false);
-      if (floats.take(weights, a, row0, rows, b, column0, columns)) {
+      if (floats.take(cotangents, a, row0, rows, b, column0, columns)) {
         floats.add(
             term,
             difference,
@@ -122,31 +124,44 @@ public final class GradientKernel {
     }
     DoubleGradientForm a = hasForms ? DoubleGradientForm.of(q, byStd, false) : null;
     DoubleGradientForm b = hasForms ? DoubleGradientForm.of(p, byStd, false) : null;
-    if (a == null || b == null || !doubles.take(weights, a, row0, rows, b, column0, columns)) {
-      for (int i = 0; i < rows; i++) {
-        for (int j = 0; j < columns; j++) {
-          double weight = weights[i * SIDE + j];
-          boolean isHeld =
-              a != null
-                  && b != null
-                  && !a.beyond.get(row0 + i)
-                  && !b.beyond.get(column0 + j)
-                  && Math.abs(weight) <= DoubleGradientForm.MOST_WEIGHT;
-          if (!isHeld && weight != 0) {
-            worker.pass(Checkpoint.ofPlain((long) PAIR_TERMS * q.dimension()));
-            checkFinite(weight, row0 + i, column0 + j);
-            add(pair, weight, q, row0 + i, p, column0 + j, sumsQ, sumsP);
-            weights[i * SIDE + j] = 0;
-          }
+    boolean isHeld =
+        a != null && b != null && doubles.take(cotangents, a, row0, rows, b, column0, columns);
+    for (int i = 0; i < rows && !isHeld; i++) {
+      int at = i * SIDE;
+      cotangents.read(row0 + i, column0, column1, doubles.weights, at);
+      for (int j = 0; j < columns; j++) {
+        double weight = doubles.weights[at + j];
+        boolean isPairHeld =
+            a != null
+                && b != null
+                && !a.beyond.get(row0 + i)
+                && !b.beyond.get(column0 + j)
+                && Math.abs(weight) <= DoubleGradientForm.MOST_WEIGHT;
+        if (!isPairHeld && weight != 0) {
+          worker.pass(Checkpoint.ofPlain((long) PAIR_TERMS * q.dimension()));
+          checkFinite(weight, row0 + i, column0 + j);
+          add(pair, weight, q, row0 + i, p, column0 + j, sumsQ, sumsP);
+          doubles.weights[at + j] = 0;
         }
       }
-      if (a == null || b == null) {
-        return;
-      }
-      doubles.take(weights, a, row0, rows, b, column0, columns);
     }
-    doubles.add(
-        term, difference, vectors, q, a, row0, rows, p, b, column0, columns, sumsQ, sumsP, worker);
+    if (a != null && b != null) {
+      doubles.add(
+          term,
+          difference,
+          vectors,
+          q,
+          a,
+          row0,
+          rows,
+          p,
+          b,
+          column0,
+          columns,
+          sumsQ,
+          sumsP,
+          worker);
+    }
   }
 
   /** Throws unless a cotangent is finite. */

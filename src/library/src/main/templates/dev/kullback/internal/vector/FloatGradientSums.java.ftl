@@ -2,11 +2,13 @@
 <#--
   Sums of derivatives over the pairs of a block of at most SIDE x SIDE, in float; the build derives those in double. Lanes are dimensions: a panel
   has, for each Gaussian, the FIELDS fields of W dimensions, those of GradientForm. Four rows at a time stay in registers while the columns of a chunk
-  that have a cotangent for one of them pass, which lie with their sums in the L1 cache: a vector of each field, V lanes, behind the other.
+  that have a cotangent for one of them pass, which lie with their sums in the L1 cache: a vector of each field, V lanes, behind the other. Of the loops named in `pairs` four rows do not fit 32 registers,
+  so two go twice: Jeffreys' by parts takes 63 instead of 80 ms (1024 x 256, float), but 137 instead of 108 with 16 registers, as KL by parts 49 instead of 41
+  with 32 (AVX-512 and UseAVX=2, Intel, CPU family 6, JDK 25.0.3).
 -->
-<#assign R = 4>
+<#assign GROUP = 4>
 <#-- The difference of v or of σ; see GradientForm.Difference. Where logarithms are near is a sign, as C2 boxes masks (Epilogue). -->
-<#macro difference r of>
+<#macro difference term r of>
 <#switch of>
 <#case "Logs">
         e = ${sub("l${r}", "cl")};
@@ -25,27 +27,42 @@
 <#case "Numbers">
         e = ${sub("h${r}", "ch")};
 <#break>
+<#case "Precisions">
+        e = ${(term == "jeffreys")?then(mul(add("cr", "r${r}"), add("h${r}", "ch")), sub("cr", "r${r}"))};
+<#break>
 <#default>
         e = ${add(sub("h${r}", "ch"), sub("l${r}", "cl"))};
 </#switch>
 </#macro>
-<#macro kl r>
+<#macro kl r of>
+<#if of == "Precisions">
+        t = ${mul("d", "cr")};
+        a${r} = ${fma("g", "t", "a${r}")};
+        b${r} = ${fma("g", "e", "b${r}")};
+        e = ${mul("e", "h${r}")};
+        a = ${fma("g", "t", "a")};
+        b = ${fma("g", fma("d", "t", "e"), "b")};
+<#else>
         t = ${mul("g", "cr")};
         a${r} = ${fma("t", "d", "a${r}")};
         b${r} = ${fma("t", "e", "b${r}")};
         t = ${fma("d", "d", "e")};
         a = ${fma("g", "d", "a")};
         b = ${fma("g", "t", "b")};
+</#if>
 </#macro>
-<#macro jeffreys r>
-        s = ${add("r${r}", "cr")};
+<#-- r is −1/v of the row, so that a product with it is subtracted in one operation. -->
+<#macro jeffreys r of>
+        s = ${sub("cr", "r${r}")};
+<#if of != "Precisions">
         e = ${mul("e", "s")};
+</#if>
         t = ${mul("d", "s")};
         d = ${mul("d", "d")};
         a${r} = ${fma("g", "t", "a${r}")};
         a = ${fma("g", "t", "a")};
-        b${r} = ${fma("g", sub("e", mul("d", "r${r}")), "b${r}")};
-        b = ${fma("g", add("e", mul("d", "cr")), "b")};
+        b${r} = ${fma("g", fma("d", "r${r}", "e"), "b${r}")};
+        b = ${fma("g", fma("d", "cr", "e"), "b")};
 </#macro>
 <#macro wasserstein2 r>
         a${r} = ${fma("g", "d", "a${r}")};
@@ -53,10 +70,12 @@
         a = ${fma("g", "d", "a")};
         b = ${fma("g", "e", "b")};
 </#macro>
-<#macro rows term of>
-<#local hasColumnLow = of != "Numbers", hasRowLow = hasColumnLow && of != "Squares">
+<#macro rows term of R>
+<#local hasColumnLow = of != "Numbers" && of != "Precisions", hasRowLow = hasColumnLow && of != "Squares">
+<#local hasRowPrecision = term == "jeffreys" || of == "Precisions">
+<#local hasColumnVariance = of != "Precisions" || term == "jeffreys">
 
-  private static void ${term}Of${of}(
+  private static void ${term}Of${of}${R}(
       float[] q,
 <#list 0..<R as r>
       int q${r},
@@ -77,8 +96,8 @@
 <#if hasRowLow>
     ${vector} l${r} = ${load("q", "q${r} + 2 * W")};
 </#if>
-<#if term == "jeffreys">
-    ${vector} r${r} = ${load("q", "q${r} + 3 * W")};
+<#if hasRowPrecision>
+    ${vector} r${r} = ${(term == "jeffreys")?then(neg(load("q", "q${r} + 3 * W")), load("q", "q${r} + 3 * W"))};
 </#if>
     ${vector} a${r} = ${zero()};
     ${vector} b${r} = ${zero()};
@@ -88,7 +107,9 @@
       int c = (j - first) * (FIELDS * V);
       int to = (j - first) * (2 * V);
       ${vector} cm = ${load("p", "c")};
+<#if hasColumnVariance>
       ${vector} ch = ${load("p", "c + V")};
+</#if>
 <#if hasColumnLow>
       ${vector} cl = ${load("p", "c + 2 * V")};
 </#if>
@@ -105,8 +126,8 @@
       {
         g = ${broadcast("weights[w + ${r} * SIDE + j]")};
         d = ${sub("m${r}", "cm")};
-<@difference r of/>
-<#if term == "kl"><@kl r/><#elseif term == "jeffreys"><@jeffreys r/><#else><@wasserstein2 r/></#if>
+<@difference term r of/>
+<#if term == "kl"><@kl r of/><#elseif term == "jeffreys"><@jeffreys r of/><#else><@wasserstein2 r/></#if>
       }
 </#list>
       ${store("a", "sumsP", "to")};
@@ -114,15 +135,18 @@
     }
 <#list 0..<R as r>
     ${store(add("a${r}", load("sumsQ", "atQ + ${r} * (2 * W)")), "sumsQ", "atQ + ${r} * (2 * W)")};
-    ${store(add("b${r}", load("sumsQ", "atQ + ${r} * (2 * W) + W")), "sumsQ", "atQ + ${r} * (2 * W) + W")};
+    ${store(add((term == "kl" && of == "Precisions")?then(mul("b${r}", "h${r}"), "b${r}"), load("sumsQ", "atQ + ${r} * (2 * W) + W")), "sumsQ", "atQ + ${r} * (2 * W) + W")};
 </#list>
   }
 </#macro>
 <#assign loops = [
-  {"constant": "KL", "term": "kl", "of": ["Parts", "Logs", "Squares", "Numbers"]},
-  {"constant": "JEFFREYS", "term": "jeffreys", "of": ["Parts", "Logs", "Squares", "Numbers"]},
-  {"constant": "WASSERSTEIN_2", "term": "wasserstein2", "of": ["Parts", "Logs", "Numbers"]}
+  {"constant": "KL", "term": "kl", "of": ["Parts", "Logs", "Squares", "Numbers", "Precisions"], "pairs": []},
+  {"constant": "JEFFREYS", "term": "jeffreys", "of": ["Parts", "Logs", "Squares", "Numbers", "Precisions"], "pairs": ["Parts", "Logs"]},
+  {"constant": "WASSERSTEIN_2", "term": "wasserstein2", "of": ["Parts", "Logs", "Numbers"], "pairs": []}
 ]>
+<#macro call term of R first>
+${term}Of${of}${R}(q, <#list first..<first + R as r>q${r}, </#list>p, weights, (i + ${first}) * SIDE, list, from, end, sumsQ, at + ${first} * (2 * W), sumsP, column);
+</#macro>
 <#macro emitSums>
 package dev.kullback.internal.vector;
 
@@ -151,6 +175,12 @@ final class ${class} {
   private static final int CHUNK = GradientKernel.CHUNK;
   private static final int CHUNKS = SIDE / CHUNK;
 
+  /** Where the totals of a chunk's columns begin, behind their sums of a part. */
+  private static final int TOTALS = CHUNK * 2 * W;
+
+  /** Rows whose terms are added to a chunk's sums of columns: of double all, as its bound allows for some thousand roundings. */
+  private static final int PART = Float.SIZE == 32 ? CHUNK : SIDE;
+
   /** Difference of logarithms from which on that of the numbers loses few enough digits, and below which the series has them all. */
   private static final float NEAR = Float.SIZE == 32 ? 0x1p-4f : 0x1p-9f;
 
@@ -172,7 +202,7 @@ final class ${class} {
    * @param sumsQ receives two sums for each dimension of each row, SIDE rows: by the mean and by the scale
    * @param sumsP receives those of each column, negated
    * @param chunk working memory for the columns of a chunk
-   * @param chunkSums working memory for their sums
+   * @param chunkSums working memory for their sums, twice
    */
   static void block(
       Term term,
@@ -190,8 +220,7 @@ final class ${class} {
       float[] sumsP,
       float[] chunk,
       float[] chunkSums) {
-    Arrays.fill(sumsQ, 0, Math.ceilDiv(rows, ${R}) * (${R} * 2 * W), 0);
-    Arrays.fill(sumsP, 0, columns * (2 * W), 0);
+    Arrays.fill(sumsQ, 0, Math.ceilDiv(rows, ${GROUP}) * (${GROUP} * 2 * W), 0);
     for (int lane = 0; lane < W; lane += V) {
       for (int from = 0; from < columns; from += CHUNK) {
         int n = Math.min(columns - from, CHUNK);
@@ -199,16 +228,32 @@ final class ${class} {
         if (difference == Difference.SQUARES) {
           square(n, chunk);
         }
-        for (int part = 0; part < rows; part += CHUNK) {
-          Arrays.fill(chunkSums, 0, n * (2 * V), 0);
-          int end = Math.min(rows, part + CHUNK);
-          for (int i = part; i < end; i += ${R}) {
+        for (int part = 0; part < rows; part += PART) {
+          Arrays.fill(chunkSums, 0, n * (2 * V), 0); // those of the part; of all before it, from TOTALS on
+          int end = Math.min(rows, part + PART);
+          for (int i = part; i < end; i += ${GROUP}) {
             rows(term, difference, q, q0 + lane, i, rows - 1, chunk, from, weights, list, ends, sumsQ, chunkSums, lane);
           }
-          addChunk(term, chunk, n, chunkSums, sumsP, from * (2 * W) + lane);
+          boolean isScaled = term == Term.KL && difference != Difference.PRECISIONS;
+          addPart(isScaled, part == 0, chunk, n, chunkSums);
         }
+        unpack(chunkSums, n, sumsP, from * (2 * W) + lane);
       }
     }
+  }
+
+  /** Whether the sums by scale of n Gaussians, all W of them, are of these magnitudes at least. */
+  static boolean areTold(float[] sums, float[] least, int n) {
+    ${vector} lack = ${zero()};
+    for (int i = 0; i < n; i++) {
+      ${vector} needed = ${broadcast("least[i]")};
+      for (int lane = 0; lane < W; lane += V) {
+        ${vector} size = ${abs(load("sums", "(2 * i + 1) * W + lane"))};
+        ${vector} excess = ${sub("size", "needed")};
+        lack = ${add(sub(abs("excess"), "excess"), "lack")}; // 0 unless it is negative
+      }
+    }
+    return ${isEachGreater(broadcast("Float.MIN_VALUE"), "lack")};
   }
 
   /** Packs a vector of each field of n columns. */
@@ -248,14 +293,14 @@ final class ${class} {
       float[] sumsQ,
       float[] sumsP,
       int lane) {
-    int group = i / ${R};
+    int group = i / ${GROUP};
     int chunk = column / CHUNK;
     int from = chunk == 0 ? group * SIDE : ends[group * CHUNKS + chunk - 1];
     int end = ends[group * CHUNKS + chunk];
     if (from == end) {
       return;
     }
-<#list 0..<R as r>
+<#list 0..<GROUP as r>
     int q${r} = first + Math.min(i + ${r}, last) * (FIELDS * W);
 </#list>
     int at = i * (2 * W) + lane;
@@ -263,9 +308,18 @@ final class ${class} {
 <#list loops as loop>
       case ${loop.constant} -> {
         switch (difference) {
-<#list ["Parts", "Logs", "Squares", "Numbers"] as of>
+<#list ["Parts", "Logs", "Squares", "Numbers", "Precisions"] as of>
 <#if loop.of?seq_contains(of)>
-          case ${of?upper_case} -> ${loop.term}Of${of}(q, <#list 0..<R as r>q${r}, </#list>p, weights, i * SIDE, list, from, end, sumsQ, at, sumsP, column);
+          case ${of?upper_case} -> {
+<#if asVectors && loop.pairs?seq_contains(of)>
+            if (VectorWidth.REGISTERS == 32) {
+              <@call loop.term of 2 0/>
+              <@call loop.term of 2 2/>
+              return;
+            }
+</#if>
+            <@call loop.term of GROUP 0/>
+          }
 <#else>
           case ${of?upper_case} -> throw new AssertionError(difference);
 </#if>
@@ -276,24 +330,38 @@ final class ${class} {
     }
   }
 
-  /** Adds a chunk's sums of columns, times what depends on the column alone. */
-  private static void addChunk(
-      Term term, float[] p, int n, float[] chunkSums, float[] sumsP, int to) {
-    for (int j = 0; j < n; j++, to += 2 * W) {
-      ${vector} a = ${load("chunkSums", "j * (2 * V)")};
-      ${vector} b = ${load("chunkSums", "j * (2 * V) + V")};
-      if (term == Term.KL) {
+  /** Adds a part's sums of a chunk's columns to the totals, times 1/v if that is left to do. */
+  private static void addPart(
+      boolean isScaled, boolean isFirst, float[] p, int n, float[] chunkSums) {
+    for (int j = 0; j < n; j++) {
+      int at = j * (2 * V);
+      ${vector} a = ${load("chunkSums", "at")};
+      ${vector} b = ${load("chunkSums", "at + V")};
+      if (isScaled) {
         ${vector} r = ${load("p", "(j * FIELDS + 3) * V")};
         a = ${mul("a", "r")};
         b = ${mul("b", "r")};
       }
-      ${store(add("a", load("sumsP", "to")), "sumsP", "to")};
-      ${store(add("b", load("sumsP", "to + W")), "sumsP", "to + W")};
+      if (!isFirst) {
+        a = ${add("a", load("chunkSums", "TOTALS + at"))};
+        b = ${add("b", load("chunkSums", "TOTALS + at + V"))};
+      }
+      ${store("a", "chunkSums", "TOTALS + at")};
+      ${store("b", "chunkSums", "TOTALS + at + V")};
+    }
+  }
+
+  /** Unpacks the totals of n columns. */
+  private static void unpack(float[] chunkSums, int n, float[] sumsP, int to) {
+    for (int j = 0; j < n; j++, to += 2 * W) {
+      ${store(load("chunkSums", "TOTALS + j * (2 * V)"), "sumsP", "to")};
+      ${store(load("chunkSums", "TOTALS + j * (2 * V) + V"), "sumsP", "to + W")};
     }
   }
 <#list loops as loop>
 <#list loop.of as of>
-<@rows loop.term of/>
+<@rows loop.term of GROUP/>
+<#if asVectors && loop.pairs?seq_contains(of)><@rows loop.term of 2/></#if>
 </#list>
 </#list>
 }

@@ -30,6 +30,9 @@ import org.jspecify.annotations.Nullable;
 public final class FullGradientKernel {
   private static final int SIDE = GradientKernel.SIDE;
 
+  /** Room for cotangents of a block, {@link GradientKernel#SIDE} a row. */
+  public final double[] weights = new double[SIDE * SIDE];
+
   private final boolean hasReverse;
   private final FullPair pair;
   private final FullGradientProducts productsOfBatches;
