@@ -256,8 +256,8 @@ enum KernelTable {
               k.formula.isOfPoints()
                   ? _ -> false
                   : dimension -> k.isReadyToRecompute(toRecompute, dimension));
-      case LOW_RANK -> new LowRankKernel(k.worker, k.pair);
-      case LOW_RANK_JEFFREYS -> new LowRankJeffreys(new LowRankKernel(k.worker, null), k.pair);
+      case LOW_RANK -> new LowRankKernel(k.worker);
+      case LOW_RANK_JEFFREYS -> new LowRankJeffreys(new LowRankKernel(k.worker));
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
       case FULL_WASSERSTEIN_2 ->
@@ -330,8 +330,8 @@ enum KernelTable {
           CHERNOFF_NEAR_ONE ->
           new ColdKernel(k.formula, k.worker, k.pair);
       case FULL -> new FullColdKernel(k.worker, k.pair);
-      case LOW_RANK -> new LowRankColdKernel(k.worker, k.pair);
-      case LOW_RANK_JEFFREYS -> new LowRankJeffreys(new LowRankColdKernel(k.worker, null), k.pair);
+      case LOW_RANK -> new LowRankColdKernel(k.worker);
+      case LOW_RANK_JEFFREYS -> new LowRankJeffreys(new LowRankColdKernel(k.worker));
       case FULL_JEFFREYS -> new FullColdJeffreys(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullColdChernoff(k.formula, k.worker, k.pair);
       case FULL_WASSERSTEIN_2 ->

@@ -301,9 +301,11 @@ final class WarmUpTrial {
     Engine vectors = engine(Kl.FORWARD, group -> group == KernelGroup.LOW_RANK);
     for (int d : fullDimensions()) {
       MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
-      for (boolean isDouble : new boolean[] {false, true}) {
-        Batch q = normal.around(ROWS, random, FAR).lowRank(LOW_RANK, isDouble);
-        Batch p = normal.around(COLUMNS, random, FAR).lowRank(LOW_RANK, isDouble);
+      for (int n = 0; n < 3; n++) {
+        boolean isDouble = n > 0;
+        double[] spread = n == 2 ? NEAR : FAR; // floats and doubles have one near form
+        Batch q = normal.around(ROWS, random, spread).lowRank(LOW_RANK, isDouble);
+        Batch p = normal.around(COLUMNS, random, spread).lowRank(LOW_RANK, isDouble);
         if (!tryOut(
             () -> matrices(cold, q, p),
             () -> matrices(vectors, q, p),

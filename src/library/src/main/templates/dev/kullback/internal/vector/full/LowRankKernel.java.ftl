@@ -58,15 +58,15 @@
 <@twins "LowRankKernel" "LowRankColdKernel">
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.LowRankBatch;
-import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.LowRankPair;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
-import org.jspecify.annotations.Nullable;
 <@imports>
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorOperators;
@@ -76,7 +76,7 @@ import jdk.incubator.vector.VectorOperators;
 /**
  * Low-rank covariances as a matrix product on the Vector API, of the rows of {@code [W_q, m_q]ᵀ} of several q with the rows of B of a panel of p, whose
  * squares are summed before they leave the cache; see {@link LowRankColumns}. Of batches of float the product is in float at first, and that in double
- * has the entries whose error bound exceeds the contract. What it leaves is left to {@link Pair}.
+ * has the entries whose error bound exceeds the contract. What that leaves, {@link LowRankPair} computes.
  *
  * <p>An entry's value depends on its two Gaussians and on p's centre alone: every lane sees the same operations in the same order.
  */
@@ -103,7 +103,9 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
   private static final int MOST_SUMS = 1 << 16;
 
   private final Worker worker;
-  private final @Nullable Pair pair;
+
+  /** Computes what the error bound leaves open. */
+  private final LowRankPair near;
 
   /** {@code [W, m]ᵀ} of a group, {@code [a][h][MR]} over its rows, and {@code v + ‖W_h‖² + m², v, m}, {@code [a][3D][MR]}. */
   private double[] rows = {};
@@ -143,14 +145,16 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
 
   private boolean hasOpen;
 
-  /**
-   * Makes a kernel of one thread.
-   *
-   * @param pair recomputes open entries; null to leave them NaN
-   */
-  public ${class}(Worker worker, @Nullable Pair pair) {
+  /** Makes a kernel of one thread. */
+  public ${class}(Worker worker) {
     this.worker = worker;
-    this.pair = pair;
+    near = new LowRankPair(worker, new LowRank${asVectors?then("Vector", "Cold")}Sums());
+  }
+
+  @Override
+  public void clear() {
+    near.clear();
+    closeAll(); // a call that was interrupted left some
   }
 
   @Override
@@ -159,7 +163,6 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
     LowRankBatch q = operands.q();
     int height = q.rank() + 1;
     int group = Math.clamp(MOST_PRODUCT_ROWS / height, 1, MOST_GROUP);
-    closeAll(); // a call that was interrupted left some
     for (int first = row0; first < row1; first += group) {
       int end = Math.min(first + group, row1);
       boolean isSingle = operands.isSingle();
@@ -472,10 +475,13 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
   /** Recomputes what is open of a group in a column panel, column by column, as a pair goes on from what the one before knows of its p. */
   private void storeOpen(
       LowRankOperands operands, int first, int end, int column, int count, BlockTarget out) {
-    for (int j = 0; j < count && pair != null; j++) {
+    LowRankBatch q = operands.q();
+    LowRankBatch p = operands.p();
+    for (int j = 0; j < count; j++) {
       for (int i = first; i < end; i++) {
         if (open[(i - first) * NR + j]) {
-          out.put(i, column + j, pair.of(operands.q(), i, operands.p(), column + j));
+          worker.pass(Batch.terms(q, p));
+          out.put(i, column + j, near.divergence(q, i, p, column + j));
         }
       }
     }
