@@ -199,6 +199,11 @@ public final class Divergence {
     return formula.isSymmetric();
   }
 
+  /** {@return whether engines of it take {@link LowRankGaussians}, but on a CUDA device, as KL, its reverse and Jeffreys' divergence} */
+  public boolean takesLowRank() {
+    return formula.hasLowRank();
+  }
+
   /** {@return whether the other is a divergence of the same name} */
   @Override
   public boolean equals(Object other) {

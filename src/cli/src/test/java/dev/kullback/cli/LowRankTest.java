@@ -117,6 +117,27 @@ class LowRankTest extends CommandFixture {
         "but an index takes no low-rank covariances" + advice + "covariance\n");
   }
 
+  /** A device computes no divergences of them; integrals of products and samples are of densities, and need it for none. */
+  @Test
+  void devicesAreAskedForDivergencesAlone() throws IOException {
+    String refused =
+        "w.npy: is given as --cov-factor, but --backend cuda takes no low-rank covariances";
+    for (String command :
+        List.of(
+            "entropy",
+            "mixture-kl -o k.npy",
+            "mixture-kl -o k.npy --method variational",
+            "mixture-kl -o k.npy --method lower-bound",
+            "mixture-kl -o k.npy --method upper-bound",
+            "mixture-kl -o k.npy --method matched")) {
+      assertUserError(command + Q + " --backend cuda", refused);
+    }
+    for (String method : List.of("product", "monte-carlo --samples 9")) {
+      String command = "mixture-kl -o k.npy" + Q + " --backend cuda --method " + method;
+      assertThat(run(command).err()).as(method).doesNotContain(refused);
+    }
+  }
+
   /** Where no low-rank covariances are taken, help does not offer them. */
   @Test
   void helpOffersThemWhereTheyAreTaken() {

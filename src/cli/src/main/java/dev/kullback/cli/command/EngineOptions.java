@@ -38,10 +38,6 @@ sealed class EngineOptions {
 
   static final String UNITS = "All but hellinger and those of Wasserstein are in nats.";
 
-  /** Divergences of low-rank covariances. */
-  private static final List<Divergence> LOW_RANK =
-      List.of(Divergence.KL, Divergence.REVERSE_KL, Divergence.JEFFREYS);
-
   /** The options of an engine of any divergence. */
   static final class WithDivergence extends EngineOptions {
     @Option(
@@ -89,7 +85,7 @@ sealed class EngineOptions {
         .forEach(files -> {
           if (q.arePoints()) {
             files.refuseLowRank("a density of points", "");
-          } else if (!LOW_RANK.contains(divergence())) {
+          } else if (!divergence().takesLowRank()) {
             files.refuseLowRank(divergence().name(), ", or take kl, reverse-kl or jeffreys");
           } else if (backend == Backend.CUDA) {
             files.refuseLowRank("--backend cuda", ", or take another");

@@ -66,6 +66,7 @@ final class Entropy implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
+    engineOptions.checkLowRank(files, List.of());
     Input.limitStdin(0, BatchOptions.inputs(files, List.of()));
     List<Path> weightFiles = weightOptions.files();
     if (!(alpha >= 0 && alpha <= 1)) {

@@ -182,6 +182,12 @@ final class MixtureDivergence extends PairCommand {
         : bounds == null ? null : Map.entry("bounds", bounds);
   }
 
+  /** Integrals of products, and samples, are of densities. */
+  @Override
+  boolean asksEngine() {
+    return method != Method.PRODUCT && method != Method.MONTE_CARLO;
+  }
+
   private static Method method(String name) {
     return Stream.of(Method.values())
         .filter(m -> m.toString().equalsIgnoreCase(name))

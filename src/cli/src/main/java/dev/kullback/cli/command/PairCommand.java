@@ -96,6 +96,11 @@ abstract class PairCommand implements Callable<Integer> {
       KlEngine engine, Inputs inputs, OutputFile output, @Nullable OutputFile second, Report report)
       throws IOException;
 
+  /** Whether the engine computes divergences of q and p, not its threads something else; asked after {@link #secondOutput}. */
+  boolean asksEngine() {
+    return true;
+  }
+
   final Progress progress(long rows) {
     return Terminal.of(spec).progress(rows);
   }
@@ -114,13 +119,15 @@ abstract class PairCommand implements Callable<Integer> {
     if (qFiles.arePoints() && pFiles.isEmpty()) {
       throw new UserError("points need Gaussians: give --p-mean and a scale of p");
     }
-    engineOptions.checkLowRank(qFiles, pFiles);
+    Map.@Nullable Entry<String, Path> other = secondOutput();
+    if (asksEngine()) {
+      engineOptions.checkLowRank(qFiles, pFiles);
+    }
     List<Path> inputs = new ArrayList<>(BatchOptions.inputs(qFiles, pFiles));
     inputs.addAll(otherInputs());
     Input.limitStdin(0, inputs);
     ScalePolicy policy = policyOptions.policy(qFiles, pFiles, engineOptions.divergence());
     report.remedy(engineOptions.remedy(policyOptions.remedy(qFiles, pFiles)));
-    Map.@Nullable Entry<String, Path> other = secondOutput();
     Outputs.check(result.output, format(), inputs);
     Map<String, Path> outputs = new LinkedHashMap<>();
     outputs.put("output", result.output);
