@@ -143,11 +143,13 @@ class SharedScalesTest {
         other[0] *= 1.0001f;
         Gaussians one32 = Gaussians.of(kind, mean, one, d);
         Gaussians all32 = Gaussians.of(kind, mean, repeated(one, n), d);
-        assertKeptOnce(backend, one32, all32, Gaussians.of(kind, mean, repeated(other, n), d));
+        assertKeptOnce(
+            backend, one32, all32, Gaussians.of(kind, mean, repeated(other, n), d), other(kind));
         Gaussians one64 = Gaussians.of(kind, Batch.widened(mean), Batch.widened(one), d);
         Gaussians all64 =
             Gaussians.of(kind, Batch.widened(mean), Batch.widened(repeated(one, n)), d);
-        assertKeptOnce(backend, one64, all64, Gaussians.of(kind, mean, repeated(other, n), d));
+        assertKeptOnce(
+            backend, one64, all64, Gaussians.of(kind, mean, repeated(other, n), d), other(kind));
       }
     }
     float[] points = floats(70 * d, () -> 1f);
@@ -182,14 +184,16 @@ class SharedScalesTest {
             Gaussians.of(kind, mean, all, d),
             p,
             (d - 1) * n * 4L,
-            (d - 1) * d * 4L);
+            (d - 1) * d * 4L,
+            other(kind));
         assertKept(
             backend,
             Gaussians.of(kind, Batch.widened(mean), Batch.widened(each), d),
             Gaussians.of(kind, Batch.widened(mean), Batch.widened(all), d),
             p,
             (d - 1) * n * 8L,
-            (d - 1) * d * 8L);
+            (d - 1) * d * 8L,
+            other(kind));
       }
     }
   }
@@ -208,7 +212,15 @@ class SharedScalesTest {
         });
   }
 
-  private static void assertKeptOnce(Backend backend, Gaussians one, Gaussians all, Gaussians p) {
+  /** Returns one of the divergences whose kernels are not KL's, for each kind another; laws try all. */
+  private static Divergence other(ScaleKind kind) {
+    List<Divergence> others =
+        List.of(Divergence.JEFFREYS, Divergence.HELLINGER, Divergence.WASSERSTEIN_2);
+    return others.get(kind.ordinal() % others.size());
+  }
+
+  private static void assertKeptOnce(
+      Backend backend, Gaussians one, Gaussians all, Gaussians p, Divergence divergence) {
     int n = one.size();
     int d = one.dimension();
     int bytes = one.isDouble() ? Double.BYTES : Float.BYTES;
@@ -216,7 +228,7 @@ class SharedScalesTest {
     if (one instanceof FullGaussians full) {
       each = d * (d + 1L) / 2 * Double.BYTES * (full.hasComputedFactors() ? 2 : 1);
     }
-    assertKept(backend, one, all, p, (n - 1) * each, (d - 1) * each);
+    assertKept(backend, one, all, p, (n - 1) * each, (d - 1) * each, divergence);
     if (one instanceof FullGaussians) { // panels, too
       assertThat(one.memoryBytes()).isLessThan(all.memoryBytes() / 2);
     }
@@ -226,9 +238,16 @@ class SharedScalesTest {
    * Checks a batch that keeps fewer scales than one that has all, and bytes that it does not take.
    *
    * @param fewerOfPart the same of D rows
+   * @param other a divergence beside KL
    */
   private static void assertKept(
-      Backend backend, Gaussians one, Gaussians all, Gaussians p, long fewer, long fewerOfPart) {
+      Backend backend,
+      Gaussians one,
+      Gaussians all,
+      Gaussians p,
+      long fewer,
+      long fewerOfPart,
+      Divergence other) {
     int n = one.size();
     int d = one.dimension();
     assertThat(all.memoryBytes() - one.memoryBytes()).isEqualTo(fewer);
@@ -236,9 +255,7 @@ class SharedScalesTest {
     assertThat(all.select(some).memoryBytes() - one.select(some).memoryBytes())
         .isEqualTo(fewerOfPart);
     long[] ids = IntStream.range(0, n).asLongStream().toArray();
-    for (Divergence divergence :
-        List.of(
-            Divergence.KL, Divergence.JEFFREYS, Divergence.HELLINGER, Divergence.WASSERSTEIN_2)) {
+    for (Divergence divergence : List.of(Divergence.KL, other)) {
       try (KlEngine engine = KlEngine.builder().backend(backend).divergence(divergence).build()) {
         for (int call = 0; call < 2; call++) {
           assertThat(engine.pairwise(one, p, new double[n * n]))

@@ -153,11 +153,11 @@ class MemoryTest {
     child(List.of("-Xms2g", "-Xmx2g", "-XX:MaxDirectMemorySize=100m"), "replacements", n);
   }
 
-  /** Merges of many large segments need no more memory than a few have. */
+  /** Merges of many large segments, of more than twice the limit together, need no more memory than a few have. */
   @Test
   @Tag("long")
   void largeMergesAreMadeInFiles() throws Exception {
-    child(List.of("-Xmx200m"), "merges", 100);
+    child(List.of("-Xmx200m"), "merges", 40);
   }
 
   /** Runs a main method below, which fails if it leaves too much, in a JVM whose collector never closes anything. */
