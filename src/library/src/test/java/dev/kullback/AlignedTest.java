@@ -10,13 +10,12 @@ import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.Check;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
-import dev.kullback.testing.OtherCases;
-import dev.kullback.testing.Share;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -28,61 +27,22 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Tag("vector")
 class AlignedTest {
+  /** Every dimension and every number of Gaussians up to 40, blocks of rows, and factors that leave the cache. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void bitsOfOneByOne(Backend backend) {
-    bitsOfOneByOne(backend, Share.SOME);
-  }
-
-  @OtherCases
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void bitsOfOneByOneOfOtherKinds(Backend backend) {
-    bitsOfOneByOne(backend, Share.OTHERS);
-  }
-
-  private static void bitsOfOneByOne(Backend backend, Share share) {
+    FullBatch.Kind[] kinds = FullBatch.Kind.values();
+    int[] dimensions =
+        IntStream.concat(IntStream.rangeClosed(1, 40), IntStream.of(64, 66, 127, 193)).toArray();
     try (KlEngine engine = Engines.on(backend)) {
-      for (int d = 1; d <= 40; d++) {
+      for (int d : dimensions) {
         Random random = new Random(d);
-        int n = 1 + d % 19;
-        for (FullBatch.Kind kind : FullBatch.Kind.values()) {
-          if (!share.has(d + kind.ordinal())) {
-            continue;
-          }
-          FullBatch a = FullBatch.random(true, n, d, 100, 1, random).as(kind);
-          FullBatch b = FullBatch.random(true, n, d, 10, 0, random);
-          check(engine, d + " " + kind, a, b);
-          check(engine, d + " reverse of " + kind, b, a);
-          check(engine, d + " near " + kind, a, near(a, random));
-        }
-      }
-    }
-  }
-
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void allSizes(Backend backend) {
-    Random random = new Random(1);
-    try (KlEngine engine = Engines.on(backend)) {
-      for (int n = 1; n <= 40; n++) {
-        FullBatch a = FullBatch.random(false, n, 7, 100, 1, random);
-        FullBatch b = FullBatch.random(false, n, 7, 1e6, 0, random);
-        check(engine, "n " + n, a, b);
-      }
-    }
-  }
-
-  /** Blocks of rows; factors that leave the cache. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void largeDimensions(Backend backend) {
-    Random random = new Random(1);
-    try (KlEngine engine = Engines.on(backend)) {
-      for (int d : new int[] {63, 64, 65, 66, 127, 128, 129, 193}) {
-        FullBatch a = FullBatch.random(true, 5, d, 100, 1, random);
-        FullBatch b = FullBatch.random(true, 5, d, 10, 0, random);
-        check(engine, "D " + d, a, b);
+        int n = d > 40 ? 5 : 1 + 7 * d % 40;
+        FullBatch a = FullBatch.random(d % 3 > 0, n, d, 100, 1, random).as(kinds[d % kinds.length]);
+        FullBatch b = FullBatch.random(d % 3 > 0, n, d, 10, 0, random);
+        check(engine, d + ", " + a.kind(), a, b);
+        check(engine, d + ", reverse of " + a.kind(), b, a);
+        check(engine, d + ", near " + a.kind(), a, near(a, random));
       }
     }
   }
@@ -116,22 +76,6 @@ class AlignedTest {
               new FullBatch(FullBatch.Kind.SCALE_TRIL, true, mean.clone(), tril.clone(), d);
         }
         check(engine, "ends, D " + d, batches[0], batches[1]);
-      }
-    }
-  }
-
-  /** Compiled code and several threads give the same bits, too. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void hotAndShared(Backend backend) {
-    Random random = new Random(1);
-    FullBatch a = FullBatch.random(true, 301, 19, 100, 1, random);
-    FullBatch b = FullBatch.random(true, 301, 19, 10, 0, random);
-    for (int threads : Engines.threadCounts(backend)) {
-      try (KlEngine engine = Engines.on(backend, threads)) {
-        for (int i = 0; i < 60; i++) {
-          check(engine, threads + " threads", a, b);
-        }
       }
     }
   }
@@ -177,6 +121,25 @@ class AlignedTest {
           Check.sameBits("segment", 1, aligned, Arrays.copyOfRange(all, 1, n + 1));
         }
       }
+    }
+  }
+
+  /** Behind the N values nothing is written; the array given is returned. */
+  @Test
+  void longerOutputs() {
+    DiagonalGaussians q = Batch.random(false, 11, 7, 0, new Random(2)).gaussians();
+    try (KlEngine engine = KlEngine.builder().build()) {
+      float[] out = new float[13];
+      double[] twice = new double[13];
+      Arrays.fill(out, -7);
+      Arrays.fill(twice, -7);
+      assertThat(engine.aligned(q, q, out)).isSameAs(out).startsWith(new float[11]);
+      assertThat(engine.aligned(q, q, twice)).isSameAs(twice).startsWith(new double[11]);
+      assertThat(out).endsWith(-7f, -7f);
+      assertThat(twice).endsWith(-7.0, -7.0);
+      assertThat(engine.toStandardNormal(q, out)).isSameAs(out).endsWith(-7f, -7f);
+      assertThat(engine.toStandardNormal(q, twice)).isSameAs(twice).endsWith(-7.0, -7.0);
+      assertThat(Arrays.copyOf(out, 11)).containsExactly(engine.toStandardNormal(q));
     }
   }
 

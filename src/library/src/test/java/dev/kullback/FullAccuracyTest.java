@@ -1,11 +1,9 @@
 package dev.kullback;
 
-import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;
-import dev.kullback.testing.Check;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.FullCheck;
@@ -404,40 +402,6 @@ class FullAccuracyTest {
             full,
             full.gaussians(),
             Due.AIM);
-      }
-    }
-  }
-
-  /** {@code aligned} and {@code toStandardNormal}. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void rowFunctions(Backend backend) {
-    for (boolean isDouble : new boolean[] {false, true}) {
-      for (int d : new int[] {1, 3, 12}) {
-        Random random = new Random(d);
-        FullBatch q = FullBatch.random(isDouble, 9, d, 100, 0, random);
-        FullBatch p = perturbed(q, 0.1, random);
-        double[] unit = new double[d * d];
-        for (int k = 0; k < d; k++) {
-          unit[k * d + k] = 1;
-        }
-        FullBatch standard =
-            new FullBatch(FullBatch.Kind.SCALE_TRIL, isDouble, new double[d], unit, d);
-        String what = "D=%d, %s".formatted(d, isDouble ? "double" : "float");
-        FullCheck.aligned(backend, what, q, p, Due.AIM);
-        double[] expected = FullOracle.pairwise(q, standard);
-        Check.Precision precision = isDouble ? Check.Precision.DOUBLE : Check.Precision.WIDENED;
-        try (KlEngine engine = Engines.on(backend)) {
-          FullGaussians a = q.gaussians();
-          double[] out = engine.toStandardNormal(a, new double[9]);
-          Check.matrix("standard", 1, expected, out, precision);
-          Check.matrix("standard", 1, expected, engine.toStandardNormal(a));
-          float[] single = engine.aligned(a, p.gaussians());
-          engine.aligned(a, p.gaussians(), out);
-          for (int i = 0; i < 9; i++) {
-            assertThat(single[i]).isEqualTo((float) out[i]);
-          }
-        }
       }
     }
   }

@@ -659,53 +659,6 @@ class FullGaussiansTest {
     }
   }
 
-  /** Every output has the same bits for every thread count, repetition and cut of the rows. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void sameBits(Backend backend) {
-    for (boolean isDouble : new boolean[] {false, true}) {
-      int d = 18; // entries of K in two chunks
-      int n = 131;
-      int m = 277;
-      FullBatch q = FullBatch.random(isDouble, n, d, 1e4, 0, new Random(1));
-      FullBatch p = FullBatch.random(isDouble, m, d, 1e4, 0, new Random(2));
-      FullGaussians a = q.gaussians();
-      FullGaussians b = p.gaussians();
-      double[] expected = new double[n * m];
-      float[] single = new float[n * m];
-      try (KlEngine engine = Engines.on(backend);
-          Arena arena = Arena.ofShared()) {
-        engine.pairwise(a, b, expected);
-        engine.pairwise(a, b, single);
-        for (int k = 0; k < single.length; k++) {
-          assertThat(single[k]).isEqualTo((float) expected[k]);
-        }
-        MemorySegment out = arena.allocate((isDouble ? 8L : 4L) * n * m);
-        engine.pairwise(a, b, out);
-        for (int k = 0; k < single.length; k++) {
-          double kl =
-              isDouble
-                  ? out.getAtIndex(ValueLayout.JAVA_DOUBLE, k)
-                  : out.getAtIndex(ValueLayout.JAVA_FLOAT, k);
-          assertThat(kl).isEqualTo(isDouble ? expected[k] : single[k]);
-        }
-        for (int[] cut : new int[][] {{0, 1}, {3, 20}, {130, 131}, {64, 131}}) {
-          int rows = cut[1] - cut[0];
-          double[] part =
-              engine.pairwise(q.rows(cut[0], cut[1]).gaussians(), b, new double[rows * m]);
-          double[] same = Arrays.copyOfRange(expected, cut[0] * m, cut[1] * m);
-          Check.sameBits("rows alone", m, same, part);
-        }
-      }
-      for (int threads : new int[] {2, 3, 8}) {
-        try (KlEngine engine = Engines.on(backend, threads)) {
-          Check.sameBits(
-              threads + " threads", m, expected, engine.pairwise(a, b, new double[n * m]));
-        }
-      }
-    }
-  }
-
   /** Several covariances at a time and one by one, every lane and residue. */
   @Test
   void sameBitsHoweverFactored() {

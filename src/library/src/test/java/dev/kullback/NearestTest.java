@@ -6,10 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.Engines;
-import dev.kullback.testing.FullBatch;
-import dev.kullback.testing.FullOracle;
 import dev.kullback.testing.Oracle;
-import dev.kullback.testing.Regime;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.Random;
@@ -72,41 +69,6 @@ class NearestTest {
     }
   }
 
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void exactOrderOfDiagonalBatches(Backend backend) {
-    for (Regime regime :
-        new Regime[] {Regime.VAE, Regime.NEAR_1E_6, Regime.DUPLICATES, Regime.OFFSET_1E3}) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        Regime.Case drawn = regime.draw(isDouble, 3, 83, 5);
-        Oracle oracle = new Oracle(drawn.q(), drawn.p());
-        String what = backend + " " + regime + (isDouble ? " double" : " float");
-        check(
-            backend,
-            what,
-            drawn.q().gaussians(),
-            drawn.p().gaussians(),
-            oracle::kl,
-            isDouble ? 1e-12 : 1e-5);
-      }
-    }
-  }
-
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void exactOrderOfFullBatches(Backend backend) {
-    for (boolean isDouble : new boolean[] {false, true}) {
-      FullBatch all = FullBatch.random(isDouble, 60, 6, 30, 0, new Random(5));
-      FullBatch q = all.rows(0, 4);
-      FullOracle oracle = new FullOracle(q, all);
-      double contract = isDouble ? 1e-10 : 1e-5;
-      check(backend, backend + " full", q.gaussians(), all.gaussians(), oracle::kl, contract);
-      Batch scales = Batch.random(isDouble, 41, 6, 0, new Random(6));
-      FullOracle mixed = new FullOracle(q, FullBatch.of(scales));
-      check(backend, backend + " mixed", q.gaussians(), scales.gaussians(), mixed::kl, contract);
-    }
-  }
-
   private interface Kl {
     BigFloat of(int i, int j);
   }
@@ -157,55 +119,6 @@ class NearestTest {
           exact.checkNearest(what + " reversed, k = " + k, nearest[k], i, contract, -1);
         }
         exact.checkWithin(what + " reversed", within, i, radius);
-      }
-    }
-  }
-
-  /** Many columns, rows that do not fill a panel, several bands and blocks: the values of the matrix, transposed. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void reverseOfSeveralBlocks(Backend backend) {
-    Batch p = Batch.random(false, 4200, 3, 0, new Random(12));
-    for (int n : new int[] {1, 31, 33, 300}) {
-      Batch q = p.rows(50, 50 + n);
-      for (int threads : new int[] {1, 3}) {
-        try (KlEngine engine = Engines.on(backend, threads)) {
-          double[] kl = engine.pairwise(p.gaussians(), q.gaussians(), new double[4200 * n]);
-          Neighbors all =
-              engine.search(q.gaussians(), p.gaussians(), Query.within(1e300).reverse());
-          Neighbors nearest =
-              engine.search(q.gaussians(), p.gaussians(), Query.nearest(3).reverse());
-          for (int i = 0; i < n; i++) {
-            double[] row = new double[4200];
-            for (int j = 0; j < 4200; j++) {
-              row[j] = kl[j * n + i];
-            }
-            assertThat(Arrays.equals(row, 0, 4200, all.values(), i * 4200, (i + 1) * 4200))
-                .isTrue();
-            assertThat(nearest.index(i, 0)).isEqualTo(50 + i);
-            Arrays.sort(row);
-            for (int r = 0; r < 3; r++) {
-              assertThat(nearest.value(i, r)).isBetween(row[r] * (1 - 1e-5), row[r] * (1 + 1e-5));
-            }
-          }
-        }
-      }
-    }
-  }
-
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void reverseAmongOthers(Backend backend) {
-    DiagonalGaussians p = Batch.random(false, 40, 3, 0, new Random(13)).gaussians();
-    try (KlEngine engine = Engines.on(backend)) {
-      Neighbors all = engine.search(p, p, Query.nearest(40).reverse());
-      Neighbors others = engine.search(p, p, Query.nearest(39).excludeSelf().reverse());
-      for (int i = 0; i < 40; i++) {
-        assertThat(all.index(i, 0)).isEqualTo(i);
-        for (int r = 0; r < 39; r++) {
-          assertThat(others.index(i, r)).isEqualTo(all.index(i, r + 1));
-          assertThat(others.value(i, r)).isEqualTo(all.value(i, r + 1));
-        }
       }
     }
   }
@@ -265,39 +178,6 @@ class NearestTest {
           first.kl[first.order[m - 1]].toDouble() / first.kl[first.order[0]].toDouble() - 1;
       assertThat(gap).as("they are near ties").isBetween(1e-12, 1e-6);
       check(backend, what, q.gaussians(), p.gaussians(), oracle::kl, isDouble ? 1e-12 : 1e-5);
-    }
-  }
-
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void severalBlocksOfColumns(Backend backend) {
-    int m = 9000;
-    Batch p = Batch.random(false, m, 3, 0, new Random(2));
-    Batch q = p.rows(4080, 4100);
-    try (KlEngine engine = Engines.on(backend)) {
-      double[] kl = engine.pairwise(q.gaussians(), p.gaussians(), new double[20 * m]);
-      for (int k : new int[] {1, 100, m}) {
-        Neighbors nearest = engine.nearest(q.gaussians(), p.gaussians(), k);
-        for (int i = 0; i < q.size(); i++) {
-          assertThat(nearest.index(i, 0)).isEqualTo(4080 + i);
-          assertThat(nearest.value(i, 0)).isZero();
-          double[] sorted = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
-          for (int r = 0; r < k; r++) {
-            double expected = sorted[nearest.index(i, r)];
-            assertThat(nearest.value(i, r)).isBetween(expected * (1 - 1e-5), expected * (1 + 1e-5));
-          }
-          Arrays.sort(sorted);
-          for (int r = 0; r < k; r++) {
-            assertThat(nearest.value(i, r))
-                .isBetween(sorted[r] * (1 - 1e-5), sorted[r] * (1 + 1e-5));
-            assertThat(r == 0 || nearest.value(i, r - 1) <= nearest.value(i, r)).isTrue();
-          }
-        }
-      }
-      assertThat(engine.within(q.gaussians(), p.gaussians(), 0).indices())
-          .isEqualTo(IntStream.range(4080, 4100).toArray());
-      assertThat(engine.within(q.gaussians(), p.gaussians(), Double.POSITIVE_INFINITY).count(7))
-          .isEqualTo(m);
     }
   }
 
@@ -390,31 +270,6 @@ class NearestTest {
     double[] result = new double[n];
     Arrays.fill(result, value);
     return result;
-  }
-
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void othersLeaveOutTheSame(Backend backend) {
-    Batch batch = Regime.VAE.draw(false, 90, 1, 4).q();
-    Oracle oracle = new Oracle(batch, batch);
-    DiagonalGaussians q = batch.gaussians();
-    try (KlEngine engine = Engines.on(backend)) {
-      for (int k : new int[] {1, 5, 89}) {
-        Neighbors nearest = engine.search(q, q, Query.nearest(k).excludeSelf());
-        int[] indices = new int[90 * k + 1];
-        indices[90 * k] = -7;
-        float[] values = new float[90 * k];
-        engine.search(q, q, Query.nearest(k).excludeSelf(), indices, values);
-        assertThat(indices).startsWith(nearest.indices()).endsWith(-7);
-        engine.search(q, q, Query.nearest(k).excludeSelf(), indices, nearest.values());
-        for (int i = 0; i < 90; i += 29) {
-          int row = i;
-          Exact.of(90, j -> oracle.kl(row, j))
-              .checkNearest(backend + " others", nearest, i, 1e-5, i);
-          assertThat(values[i * k]).isEqualTo((float) nearest.value(i, 0));
-        }
-      }
-    }
   }
 
   @ParameterizedTest

@@ -7,12 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.testing.Batch;
-import dev.kullback.testing.Check;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
-import dev.kullback.testing.Oracle;
-import dev.kullback.testing.Regime;
-import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.CancellationException;
 import java.util.stream.IntStream;
@@ -24,35 +20,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Divergences of pairs by index. */
 @Tag("device")
 class PairsTest {
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void areWithinTheContract(Backend backend) {
-    Random random = new Random(1);
-    for (Regime regime :
-        new Regime[] {Regime.VAE, Regime.NEAR_1E_6, Regime.DUPLICATES, Regime.WIDE}) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        Regime.Case drawn = regime.draw(isDouble, 6, 9, 70);
-        int[] i = random.ints(100, 0, 6).toArray();
-        int[] j = random.ints(100, 0, 9).toArray();
-        double[] matrix = Oracle.pairwise(drawn.q(), drawn.p());
-        double[] expected =
-            IntStream.range(0, 100).mapToDouble(r -> matrix[i[r] * 9 + j[r]]).toArray();
-        double[] actual = new double[101];
-        actual[100] = -7;
-        try (KlEngine engine = Engines.on(backend, 2)) {
-          engine.pairs(drawn.q().gaussians(), i, drawn.p().gaussians(), j, actual);
-        }
-        Check.matrix(
-            backend + " " + regime,
-            1,
-            expected,
-            Arrays.copyOf(actual, 100),
-            Check.Precision.ofDoubleResult(drawn.q(), drawn.p()));
-        assertThat(actual[100]).isEqualTo(-7);
-      }
-    }
-  }
-
   /** The matrix's diagonal, to the bit, and so the same for all numbers of threads. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")

@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
@@ -13,6 +14,7 @@ import dev.kullback.testing.Regime;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.Random;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.IntStream;
@@ -43,36 +45,6 @@ class RowStatisticTest {
           Regime.NEAR_1E_6.draw(false, 70, 33, 5).q().gaussians(),
           Regime.NEAR_1E_6.draw(false, 70, 33, 5).p().gaussians()),
     };
-  }
-
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void matchTheMatrix(Backend backend) {
-    for (Pair pair : pairs()) {
-      int n = pair.q.size();
-      int m = pair.p.size();
-      double[] w = new Random(2).doubles(m, -700, 5).toArray();
-      w[m / 2] = Double.NEGATIVE_INFINITY;
-      w[0] = 1;
-      try (KlEngine engine = Engines.on(backend)) {
-        double[] kl = engine.pairwise(pair.q, pair.p, new double[n * m]);
-        double[] min = engine.rowMin(pair.q, pair.p);
-        double[] sum = engine.rowSum(pair.q, pair.p);
-        double[] lse = engine.logSumExp(pair.q, pair.p);
-        double[] weighted = engine.weightedLogSumExp(pair.q, pair.p, w);
-        for (int i = 0; i < n; i++) {
-          double[] row = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
-          double total = Arrays.stream(row).sum();
-          assertThat(min[i]).isEqualTo(Arrays.stream(row).min().orElseThrow());
-          assertThat(sum[i]).isCloseTo(total, within(1e-13 * total));
-          assertThat(lse[i]).as(pair.name).isCloseTo(logSumExp(row, new double[m]), within(1e-12));
-          double expected = logSumExp(row, w);
-          assertThat(weighted[i])
-              .as(pair.name)
-              .isCloseTo(expected, within(1e-12 * Math.max(1, Math.abs(expected))));
-        }
-      }
-    }
   }
 
   /** Weights above the divergences make KL − w negative, the least of them first. */
@@ -195,38 +167,6 @@ class RowStatisticTest {
     }
   }
 
-  /** Blocks without weight, then the nearest, then those that hardly count. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void logSumExpOverSeveralBlocks(Backend backend) {
-    int m = 3 * 4096 + 5;
-    Batch p = Batch.random(false, m, 2, 0, new Random(4));
-    Batch q = Batch.random(false, 3, 2, 0, new Random(5));
-    double[] w = new Random(6).doubles(m, -3, 0).toArray();
-    Arrays.fill(w, 0, 4100, Double.NEGATIVE_INFINITY);
-    Arrays.fill(w, 4100, 8192, -30);
-    double[] before = w.clone();
-    for (int threads : new int[] {1, 4}) {
-      try (KlEngine engine = Engines.on(backend, threads)) {
-        double[] kl = engine.pairwise(q.gaussians(), p.gaussians(), new double[3 * m]);
-        double[] sums = engine.weightedLogSumExp(q.gaussians(), p.gaussians(), w, new double[3]);
-        double[] plain = engine.logSumExp(q.gaussians(), p.gaussians());
-        double[] min = engine.rowMin(q.gaussians(), p.gaussians());
-        for (int i = 0; i < 3; i++) {
-          double[] row = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
-          assertThat(sums[i]).isCloseTo(logSumExp(row, w), within(1e-12));
-          assertThat(plain[i]).isCloseTo(logSumExp(row, new double[m]), within(1e-12));
-          assertThat(min[i]).isEqualTo(Arrays.stream(row).min().orElseThrow());
-        }
-        assertThat(w).isEqualTo(before);
-        Gaussians all = p.gaussians();
-        assertThatThrownBy(() -> engine.weightedLogSumExp(all, all, w, w))
-            .isInstanceOf(IllegalArgumentException.class)
-            .hasMessageContaining("same array");
-      }
-    }
-  }
-
   /** A consumer of another language, on whichever thread it runs. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
@@ -261,6 +201,27 @@ class RowStatisticTest {
               .isSameAs(thrown);
           assertThat(running.get()).isZero();
         }
+      }
+    }
+  }
+
+  /** One row, whose columns threads share. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void whatEndsACall(Backend backend) {
+    DiagonalGaussians p = Batch.random(false, 20_000, 64, 0, new Random(2)).gaussians();
+    DiagonalGaussians q = Batch.random(false, 1, 64, 0, new Random(1)).gaussians();
+    try (KlEngine engine = Engines.on(backend, 3)) {
+      int[] expected = engine.nearest(q, p, 5).indices();
+      for (int i = 0; i < 20; i++) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> engine.search(q, p, Query.within(1e30).maxPairs(10_000)))
+            .withMessageContaining("more than 10000 pairs");
+        Thread.currentThread().interrupt();
+        assertThatExceptionOfType(CancellationException.class)
+            .isThrownBy(() -> engine.nearest(q, p, 5));
+        assertThat(Thread.interrupted()).isTrue();
+        assertThat(engine.nearest(q, p, 5).indices()).isEqualTo(expected);
       }
     }
   }

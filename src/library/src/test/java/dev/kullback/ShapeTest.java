@@ -58,21 +58,6 @@ class ShapeTest {
     }
   }
 
-  /** Long and flat: more rows or columns than a cache block holds. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void longAndFlat(Backend backend) {
-    for (int[] shape :
-        new int[][] {{1, 5003}, {5003, 1}, {2, 1025}, {513, 3}, {301, 299}, {2, 40_009}}) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        Inputs inputs = new Inputs(isDouble, 5, shape[0], shape[1]);
-        try (KlEngine engine = Engines.on(backend, 2)) {
-          inputs.check(engine, backend, shape[0], shape[1]);
-        }
-      }
-    }
-  }
-
   /** The largest batch of a test, its whole expected matrix, and checks of corners of it. */
   private static final class Inputs {
     private static final int GUARD = 37;

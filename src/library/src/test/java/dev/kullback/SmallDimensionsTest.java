@@ -11,9 +11,6 @@ import dev.kullback.internal.work.Worker;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Batch.Kind;
 import dev.kullback.testing.Check;
-import dev.kullback.testing.Engines;
-import dev.kullback.testing.OtherCases;
-import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.IntStream;
@@ -21,7 +18,6 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
-import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Up to four dimensions an entry is {@link PairKl#of}, to the bit, wherever it stands. */
@@ -80,62 +76,6 @@ class SmallDimensionsTest {
                 .boxed()
                 .flatMap(
                     d -> Stream.of(false, true).map(isDouble -> arguments(kind, d, isDouble))));
-  }
-
-  /** Across the edges of blocks, by two threads, until it is compiled; float and double results, and a batch with itself. */
-  @ParameterizedTest
-  @EnumSource
-  void everyBlock(Kind kind) {
-    everyBlock(kind, Share.SOME);
-  }
-
-  @OtherCases
-  @ParameterizedTest
-  @EnumSource
-  void everyBlockOfOtherPairs(Kind kind) {
-    everyBlock(kind, Share.OTHERS);
-  }
-
-  private static void everyBlock(Kind kind, Share share) {
-    int n = 67;
-    int m = 2101;
-    try (KlEngine engine = Engines.on(Backend.VECTOR, 2)) {
-      for (int d = 1; d <= SmallKernel.MOST_DIMENSIONS; d++) {
-        for (boolean isDouble : new boolean[] {false, true}) {
-          Random random = new Random(d);
-          DiagonalGaussians q = batch(kind, isDouble, n, d, random).gaussians();
-          for (Kind other : Kind.values()) {
-            if (!share.has(kind.ordinal() + other.ordinal() + d + (isDouble ? 1 : 0))) {
-              continue;
-            }
-            boolean mixed = kind != other;
-            Batch columns = batch(other, mixed ? d % 2 == 0 : isDouble, m, d, random);
-            DiagonalGaussians p = columns.gaussians();
-            double[] expected = expected(q, p);
-            for (int repetition = 0; repetition < (mixed ? 1 : 5); repetition++) {
-              float[] floats = engine.pairwise(q, p);
-              Check.sameBits(kind + ", D=" + d, m, Batch.narrowed(expected), floats);
-              double[] doubles = new double[n * m];
-              engine.pairwise(q, p, doubles);
-              Check.sameBits(kind + ", D=" + d, m, expected, doubles);
-            }
-          }
-          double[] itself = new double[n * n];
-          engine.pairwise(q, q, itself);
-          Check.sameBits(kind + " with itself, D=" + d, n, expected(q, q), itself);
-        }
-      }
-    }
-  }
-
-  private static double[] expected(DiagonalGaussians q, DiagonalGaussians p) {
-    double[] kl = new double[q.size() * p.size()];
-    for (int i = 0; i < q.size(); i++) {
-      for (int j = 0; j < p.size(); j++) {
-        kl[i * p.size() + j] = PairKl.of(q.batch, i, p.batch, j);
-      }
-    }
-    return kl;
   }
 
   /** Row by row usual, alike, nearly or quite the same, and of every magnitude that the kind holds, in turn. */
