@@ -16,11 +16,13 @@ import java.util.List;
 import java.util.Random;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** A warm call into the caller's array allocates nothing. {@code HotTest} runs these tests on other machines. */
+/** A warm call into the caller's array allocates nothing. {@code HotTest} runs these tests in its processes. */
+@Tag("hot")
 class AllocationTest {
   /** C2 is to compile a method after 5,000 to 15,000 calls. */
   private static final int CALLS_UNTIL_C2 = 20_000;
