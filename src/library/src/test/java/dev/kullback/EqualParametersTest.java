@@ -2,6 +2,8 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Batch.Kind;
 import dev.kullback.testing.Check;
@@ -80,6 +82,29 @@ class EqualParametersTest {
     try (KlEngine engine = KlEngine.builder().build()) {
       assertThat(engine.pairwise(q, q)).containsExactly(0f, 0f, 0f, 0f);
     }
+  }
+
+  /** Zeros of either sign are told by comparing them, in the time of equal bits, however many precede another number. */
+  @Test
+  void negativeZerosAreEqual() {
+    double[] mean = {0, 1, -0.0, 2, -0.0, 1, 0.0, 2, 0, 1, 0, 3};
+    double[] logVariance = {-0.0, 0, 0, 5, 0, -0.0, 0, 5, 0, 0, 0, 5};
+    for (boolean isDouble : new boolean[] {false, true}) {
+      var g =
+          (DiagonalBatch)
+              KlEngine.batch(
+                  new Batch(Kind.LOG_VARIANCE, isDouble, mean, logVariance, 4).gaussians());
+      assertThat(g.isEqual(0, g, 1)).isTrue();
+      assertThat(g.isEqual(0, g, 2)).isFalse();
+      assertThat(g.isEqual(1, g, 2)).isFalse();
+    }
+    double[] w = {0, 1, -0.0, 1, 0, 2};
+    double[] equal = new double[6];
+    double[] one = {1, 1, 1, 1, 1, 1};
+    var low =
+        (LowRankBatch) KlEngine.batch(LowRankGaussians.of(ScaleKind.VARIANCE, equal, w, one, 2));
+    assertThat(low.isEqual(0, low, 1)).isTrue();
+    assertThat(low.isEqual(0, low, 2)).isFalse();
   }
 
   /**
