@@ -136,7 +136,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
   }
 
   /** Returns the divergence of a pair by its stable form, and 0 of equal parameters in the time of comparing them. */
-  static double stable(Pair pair, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+  private static double stable(Pair pair, DiagonalBatch q, int i, DiagonalBatch p, int j) {
     return q.isEqual(i, p, j) ? 0 : pair.stable(q, i, p, j);
   }
 }

@@ -20,9 +20,6 @@ final class FloatNearKernel {
   /** Rows of the tile that are computed, the last repeated to make up a group of four. */
   private final int[] rows = new int[Tile.ROWS + 3];
 
-  /** Columns, as bits, whose parameters equal a column's; 0 where it is not known. */
-  private final long[] same = new long[NR];
-
   FloatNearKernel(FloatNearForm form) {
     this.form = form;
   }
@@ -36,7 +33,6 @@ final class FloatNearKernel {
     float[] columns = form.panel(p, isMixed, t.column / NR);
     float[] series = form.coefficients(FloatNearForm.kind(q, p));
     Arrays.fill(rows, count, count + 3, rows[count - 1]);
-    Arrays.fill(same, 0);
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
       for (int c = 0; c < t.columns; c += V) {
@@ -87,6 +83,7 @@ final class FloatNearKernel {
 
   /** Whether the entries below {@code least} are those of equal parameters. */
   private boolean areLowEqual(Tile t, DiagonalBatch q, DiagonalBatch p, double least) {
+    t.forgetEqual();
     for (int i = 0; i < t.rows; i++) {
       long zeros = 0;
       for (int j = 0; j < NR; j++) {
@@ -97,7 +94,7 @@ final class FloatNearKernel {
           return false;
         }
       }
-      if (equal(t, q, p, i, zeros) != zeros) {
+      if (t.equal(q, p, i, zeros) != zeros) {
         return false;
       }
     }
@@ -105,13 +102,16 @@ final class FloatNearKernel {
   }
 
   /**
-   * Settles the open entries that this form is right for, and those of equal parameters; how many stay open.
+   * Settles the open entries that this form is right for, and before, where there are few or the first of the tile is one, those of equal
+   * parameters; how many stay open. Of a batch and a copy of it, these are all that is open of most tiles, and comparing takes far less than this
+   * form.
    *
    * @param left how many are open; few are computed one by one, to the same bits
    * @param vectors whether vectors may compute the others
    */
   int settle(Tile t, DiagonalBatch q, DiagonalBatch p, int left, boolean vectors) {
-    int open = left < FloatNearForm.MANY ? settleFewEqual(t, q, p) : left;
+    boolean mayBeEqual = left < FloatNearForm.MANY || q.isEqual(t.row, p, t.column);
+    int open = mayBeEqual ? t.settleEqual(q, p) : left;
     if (open == 0) {
       return 0;
     }
@@ -130,7 +130,7 @@ final class FloatNearKernel {
     }
     compute(t, q, p, count);
     putBeyond(t, q, p);
-    return t.settle(kl, leastKl(q, p)) == 0 ? 0 : settleEqual(t, q, p, count);
+    return t.settle(kl, leastKl(q, p));
   }
 
   /** Puts NaN where this precision does not hold the scales. */
@@ -149,48 +149,6 @@ final class FloatNearKernel {
     }
   }
 
-  /** Settles the open entries of equal parameters; how many stay open. */
-  private int settleEqual(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
-    int open = 0;
-    for (int k = 0; k < count; k++) {
-      int i = rows[k];
-      long zeros = 0;
-      for (int j = 0; j < t.columns; j++) {
-        if (t.isOpen(i, j)) {
-          open++;
-          zeros |= kl[i * NR + j] == 0 ? 1L << j : 0;
-        }
-      }
-      long equal = equal(t, q, p, i, zeros);
-      open -= Long.bitCount(equal);
-      for (; equal != 0; equal &= equal - 1) {
-        t.settle(i, Long.numberOfTrailingZeros(equal), 0);
-      }
-    }
-    return open;
-  }
-
-  /**
-   * The same before this form is computed: of a batch and a copy of it, those are all that is open of most tiles, and comparing them takes far
-   * less.
-   */
-  private static int settleFewEqual(Tile t, DiagonalBatch q, DiagonalBatch p) {
-    int open = 0;
-    for (int i = 0; i < t.rows; i++) {
-      for (int j = 0; j < t.columns; j++) {
-        if (!t.isOpen(i, j)) {
-          continue;
-        }
-        if (q.isEqual(t.row + i, p, t.column + j)) {
-          t.settle(i, j, 0);
-        } else {
-          open++;
-        }
-      }
-    }
-    return open;
-  }
-
   private int settlePairs(Tile t, DiagonalBatch q, DiagonalBatch p) {
     int open = 0;
     for (int i = 0; i < t.rows; i++) {
@@ -206,23 +164,5 @@ final class FloatNearKernel {
       }
     }
     return open;
-  }
-
-  /** Returns those of some columns, given as bits, that have row i's parameters; equal columns are compared with it once. */
-  private long equal(Tile t, DiagonalBatch q, DiagonalBatch p, int i, long columns) {
-    long equal = 0;
-    for (long bits = columns & (-1L >>> -t.columns); bits != 0; ) {
-      int j = Long.numberOfTrailingZeros(bits);
-      if (same[j] == 0) {
-        for (int k = 0; k < t.columns; k++) {
-          same[j] |= p.isEqual(t.column + j, p, t.column + k) ? 1L << k : 0;
-        }
-      }
-      if (q.isEqual(t.row + i, p, t.column + j)) {
-        equal |= bits & same[j];
-      }
-      bits &= ~same[j];
-    }
-    return equal;
   }
 }

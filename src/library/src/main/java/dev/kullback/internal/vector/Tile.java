@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
@@ -42,6 +43,9 @@ final class Tile {
 
   /** Open entries of each row panel, as {@link #settle(TileSums)} left them. */
   private final int[] open = new int[ROWS / MR];
+
+  /** Columns, as bits, whose parameters equal a column's; 0 where that is not known. */
+  private final long[] same = new long[FloatPanels.NR];
 
   void startBlock(BlockTarget target, int firstRow, int endRow, int panelWidth) {
     out = target;
@@ -121,6 +125,55 @@ final class Tile {
   /** Settles the open entries whose value of another form is at least {@code least}, and finite; how many stay open. */
   int settle(double[] values, double least) {
     return Epilogue.settle(this, kl, values, least);
+  }
+
+  /** Settles the open entries of equal parameters; how many stay open. */
+  int settleEqual(DiagonalBatch q, DiagonalBatch p) {
+    forgetEqual();
+    int left = 0;
+    for (int i = 0; i < rows; i++) {
+      long bits = 0;
+      for (int j = 0; j < columns; j++) {
+        bits |= isOpen(i, j) ? 1L << j : 0;
+      }
+      long equal = equal(q, p, i, bits);
+      left += Long.bitCount(bits & ~equal);
+      for (; equal != 0; equal &= equal - 1) {
+        settle(i, Long.numberOfTrailingZeros(equal), 0);
+      }
+    }
+    return left;
+  }
+
+  /** Starts anew for {@link #equal}. */
+  void forgetEqual() {
+    Arrays.fill(same, 0);
+  }
+
+  /** Returns which of some columns, given as bits, have row i's parameters; of columns that equal each other one is compared with it. */
+  long equal(DiagonalBatch q, DiagonalBatch p, int i, long some) {
+    long equal = 0;
+    for (long bits = some; bits != 0; ) {
+      int j = Long.numberOfTrailingZeros(bits);
+      bits &= bits - 1;
+      if (q.isEqual(row + i, p, column + j)) {
+        equal |= 1L << j;
+        if (bits != 0) {
+          equal |= bits & same(p, j);
+          bits &= ~same[j];
+        }
+      }
+    }
+    return equal;
+  }
+
+  private long same(DiagonalBatch p, int j) {
+    if (same[j] == 0) {
+      for (int k = 0; k < columns; k++) {
+        same[j] |= p.isEqual(column + j, p, column + k) ? 1L << k : 0;
+      }
+    }
+    return same[j];
   }
 
   void store() {

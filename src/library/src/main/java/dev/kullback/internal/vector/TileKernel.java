@@ -180,7 +180,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     if (hasLastStep) {
       tile.finish(lastStep);
     }
-    if (open > 0) {
+    if (open > 0 && tile.settleEqual(operands.q(), operands.p()) > 0) {
       settleStable(operands);
     }
     tile.store();
@@ -322,7 +322,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     return open;
   }
 
-  /** Settles what is left, by the stable form. */
+  /** Settles what is left, of parameters that differ, by the stable form. */
   private void settleStable(TileOperands operands) {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
@@ -330,7 +330,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       for (int j = 0; j < tile.columns; j++) {
         if (tile.isOpen(i, j)) {
           worker.pass(Checkpoint.ofPlain(q.dimension()));
-          tile.settle(i, j, ColdKernel.stable(pair, q, tile.row + i, p, tile.column + j));
+          tile.settle(i, j, pair.stable(q, tile.row + i, p, tile.column + j));
         }
       }
     }
