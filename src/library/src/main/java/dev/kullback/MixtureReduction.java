@@ -214,11 +214,11 @@ public final class MixtureReduction {
      * changes the costs of all others. Where {@link #minWeight} leaves components out, f is what is left.
      *
      * <p>A cost is right to 1e-12 of the sum of its integrals' absolute values, of dimensions up to 100 and times the condition number of covariances; costs that differ by less than 3.6e-12 of
-     * that are equal. That is so of components that do not overlap, neither before nor after a merger, in many dimensions for instance. A reduction of N components
-     * takes {@code O(N² D)} memory, and {@code O(N³)} integrals at most.
+     * that are equal. That is so of components that do not overlap, neither before nor after a merger, in many dimensions for instance; and costs below 1e-308 are 0.
+     * A reduction of N components, after {@link #minWeight}, takes {@code O(N²)} memory, 30 N² bytes for pairs, which the reducer keeps, and {@code O(N³)} integrals at most.
      *
-     * @return a reducer by this cost; of {@code reduce}, the {@link IllegalArgumentException} that a mixture has more than 65,536 components is one
-     *     more
+     * @return a reducer by this cost; of {@code reduce}, the {@link IllegalArgumentException} that the pairs of a mixture exceed an array, as those of more than 65,536 components do, or
+     *     the heap is one more
      */
     public Reducer williams() {
       return new Reducer(options.withRule(Rule.WILLIAMS, options.maxCost()), engine);

@@ -1387,6 +1387,45 @@ class MixtureReductionTest {
     assertThat(reducer("williams", 1).reduce(two).raised()).isEqualTo(1);
   }
 
+  /** Integrals of the light ones' products are 0 in double, or next to it, as a share of ∫ f². */
+  @Test
+  void squaredErrorsThatUnderflow() {
+    for (int seed = 0; seed < 50; seed++) {
+      for (boolean isFull : new boolean[] {false, true}) {
+        Mix mix = random(4, 2, isFull, 1, new Random(seed));
+        double[] weights = {1e-250, 1e-200, 1e-158, 1};
+        MixtureReduction one =
+            reducer("williams", 1)
+                .reduce(mixtures(new Mix(weights, mix.means, mix.covariances, isFull)));
+        assertThat(means(one))
+            .containsExactly(new double[] {mix.mean(3, 0), mix.mean(3, 1)}, within(1e-15));
+        assertThat(one.totalCost()).isCloseTo(0, within(1e-11));
+      }
+    }
+  }
+
+  /** Memory is that of the pairs that are left, and what exceeds it is refused. */
+  @Test
+  void pairsOfManyComponents() {
+    int n = 70_000;
+    double[] weights = new double[n];
+    double[] means = new double[n];
+    double[] ones = new double[n];
+    for (int i = 0; i < n; i++) {
+      weights[i] = i < n - 4 ? 1e-12 : 1;
+      means[i] = i;
+      ones[i] = 1;
+    }
+    Mixtures many = mixtures(new Mix(weights, means, ones, false));
+    var reducer = reducer("williams", 3);
+    MixtureReduction three = reducer.minWeight(1e-6).reduce(many);
+    assertThat(three.assignments()).endsWith(-1, 0, 0, 1, 2).startsWith(-1);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> reducer.reduce(many))
+        .withMessageContaining("by Williams' rule, 70000 components take 1401");
+    assertThat(reducer.minWeight(1e-6).reduce(many).costs()).containsExactly(three.costs());
+  }
+
   /** Three components of closed forms. */
   @Test
   void closedForms() {

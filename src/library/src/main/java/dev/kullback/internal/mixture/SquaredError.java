@@ -37,10 +37,10 @@ final class SquaredError {
   /** More than what rounding does to a squared norm, as a share of its terms. */
   private static final double ROUNDING = 0x1p-46;
 
-  private static final int NONE = -1;
+  /** Bytes of a pair. */
+  private static final long BYTES = 7 * Double.BYTES + Integer.BYTES;
 
-  /** Time of a pair whose merger double does not hold. */
-  private static final int WAITS = Integer.MAX_VALUE;
+  private static final int NONE = -1;
 
   /** Row that has what the pair at hand would merge into. */
   private static final int CANDIDATE = 0;
@@ -48,13 +48,15 @@ final class SquaredError {
   private final Components components;
   private final int dimension;
 
-  /** The most components that there is room for, and those that are left, ascending. */
+  /** The most components that there is room for, and the places of those that are left, ascending. */
   private int capacity;
 
   private int[] left = {};
   private int size;
 
-  /** The row of each component. */
+  /** The component at each place, and its row. */
+  private int[] component = {};
+
   private int[] row = {};
 
   /** How many mergers were made, and the rows of the two that each has merged. */
@@ -94,8 +96,8 @@ final class SquaredError {
   private double[] mergedNorm = {};
 
   /**
-   * Of each pair, after as many mergers as {@link #time} says, or {@link #WAITS}: the cost, {@code ∫ m e}, and the sum of the absolute values of the
-   * terms of both that are of this pair alone; or bounds below the first two, and the third with the other sign.
+   * Of each pair, after as many mergers as {@link #time} says, whose complement it is where the merger waits, as double does not hold it: the cost, {@code ∫ m e}, and the
+   * sum of the absolute values of the terms of both that are of this pair alone; or bounds below the first two, and the third with the other sign.
    */
   private double[] cost = {};
 
@@ -145,37 +147,41 @@ final class SquaredError {
 
   /** Takes the components that are left, ascending, as f. */
   void begin(int[] of, int count) {
-    if (capacity <= of[count - 1]) {
-      grow(of[count - 1] + 1);
+    if (capacity < count) {
+      grow(count);
     }
     size = count;
-    System.arraycopy(of, 0, left, 0, count);
+    System.arraycopy(of, 0, component, 0, count);
     mergers = 0;
     increase = 0;
     rounding = 0;
     halfUnit = 0;
     for (int k = 0; k < size; k++) {
-      int i = left[k];
-      copy(i, 1 + i);
-      error[i] = 0;
-      errorLow[i] = 0;
-      errorTerms[i] = 0;
+      left[k] = k;
+      copy(k, 1 + k);
+      error[k] = 0;
+      errorLow[k] = 0;
+      errorTerms[k] = 0;
     }
     setUnit();
     for (int k = 1; k < size; k++) {
       for (int l = 0; l < k; l++) {
-        setPair(left[l], left[k]);
+        setPair(l, k);
       }
     }
   }
 
   private void grow(int n) {
     long pairs = (long) n * (n - 1) / 2;
-    if (pairs > Batch.MOST_ELEMENTS) {
+    long numbers = (1 + 2L * n) * components.length;
+    long bytes = BYTES * pairs + 2L * Double.BYTES * numbers;
+    if (Math.max(pairs, numbers) > Batch.MOST_ELEMENTS
+        || bytes > Runtime.getRuntime().maxMemory()) {
       throw new IllegalArgumentException(
-          "the pairs of %d components do not fit an array; take another rule than Williams'"
-              .formatted(n));
+          "by Williams' rule, %d components take %d MB, more than arrays or the heap hold; take another rule, or leave light ones out"
+              .formatted(n, bytes >> 20));
     }
+    capacity = 0; // until all have room
     int rows = 1 + 2 * n;
     if (components.isFull()) {
       mean = new double[rows * dimension];
@@ -192,6 +198,7 @@ final class SquaredError {
     weight = new double[rows];
     logWeight = new double[rows];
     left = new int[n];
+    component = new int[n];
     row = new int[n];
     lower = new int[n];
     upper = new int[n];
@@ -217,12 +224,13 @@ final class SquaredError {
     return (int) ((long) last * (last - 1) / 2) + Math.min(i, j);
   }
 
-  /** Copies a component to a row, which is its row from now on. */
-  private void copy(int i, int to) {
+  /** Copies the component at a place to a row, which is its row from now on. */
+  private void copy(int k, int to) {
+    int i = component[k];
     components.copyMean(i, mean, to * dimension);
     components.copyScale(i, scale, low, to * components.length);
     weigh(to, components.weight(i));
-    row[i] = to;
+    row[k] = to;
   }
 
   private void weigh(int at, double w) {
@@ -304,6 +312,9 @@ final class SquaredError {
     double most = Math.min(moved[mergers], Math.sqrt(Math.max(0, increase) + rounding));
     pairSquare[p] = merged + apart - 2 * across;
     norm[p] = Math.sqrt(Math.max(0, pairSquare[p]) + ROUNDING * all);
+    if (norm[p] == 0) {
+      return; // all integrals are hardly above 0
+    }
     mergedNorm[p] = Math.sqrt(merged);
     cost[p] = pairSquare[p] - 2 * norm[p] * most;
     cross[p] = -mergedNorm[p] * most;
@@ -351,13 +362,22 @@ final class SquaredError {
     if (norm[p] > 0) {
       setCandidate(row[i], row[j]);
       clearSum();
-      boolean wasKnown = terms[p] >= 0 && time[p] != WAITS;
-      addError(CANDIDATE, wasKnown ? time[p] : 0);
+      boolean wasKnown = terms[p] >= 0;
+      addError(CANDIDATE, wasKnown ? since(p) : 0);
       cross[p] = (wasKnown ? cross[p] : 0) + (sum + sumLow);
       terms[p] = Math.abs(terms[p]) + 2 * sumTerms;
       cost[p] = pairSquare[p] + 2 * (cross[p] - error(i) - error(j));
     }
-    time[p] = mergers;
+    time[p] = isWaiting(p) ? ~mergers : mergers;
+  }
+
+  private boolean isWaiting(int p) {
+    return time[p] < 0;
+  }
+
+  /** Returns the number of mergers after which a pair's numbers are. */
+  private int since(int p) {
+    return isWaiting(p) ? ~time[p] : time[p];
   }
 
   /** Returns the integral of a component's product with e. */
@@ -395,7 +415,7 @@ final class SquaredError {
     for (int l = 0; l < size && best == NONE; l++) {
       for (int k = l + 1; k < size && best == NONE; k++) {
         int p = index(left[l], left[k]);
-        if (isKnown(p) && cost[p] <= limit) {
+        if (isWaiting(p) == isLast && isKnown(p) && cost[p] <= limit) {
           best = p;
           first = left[l];
           second = left[k];
@@ -442,13 +462,13 @@ final class SquaredError {
 
   /** Whether the cost of a pair is that of now. */
   private boolean isKnown(int p) {
-    return time[p] == mergers && terms[p] >= 0;
+    return since(p) == mergers && terms[p] >= 0;
   }
 
   /** Returns a bound below the cost of a pair, which it is if that is known; +∞ where the pair waits. */
   private double bound(int i, int j) {
     int p = index(i, j);
-    if (time[p] == WAITS) {
+    if (isWaiting(p)) {
       return Double.POSITIVE_INFINITY;
     }
     if (norm[p] == 0 || isKnown(p)) {
@@ -461,11 +481,11 @@ final class SquaredError {
 
   /** Returns the lower component of the pair that was found. */
   int first() {
-    return first;
+    return component[first];
   }
 
   int second() {
-    return second;
+    return component[second];
   }
 
   /** Returns what the merger of the pair that was found adds to J. */
@@ -480,7 +500,7 @@ final class SquaredError {
 
   /** Has the pair that was found wait. */
   void postpone() {
-    time[best] = WAITS;
+    time[best] = ~time[best];
   }
 
   /** Follows the merger of the pair that was found. */
