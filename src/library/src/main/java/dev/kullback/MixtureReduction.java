@@ -167,12 +167,12 @@ public final class MixtureReduction {
     /**
      * Limits what a merger may cost: a mixture is left as it is before the first one that costs more, and may keep more than K components.
      *
-     * @param nats the most, ≥ 0; +∞, the default, for no limit
+     * @param cost the most by this reducer's rule, in nats by Runnalls' and West's, ≥ 0; +∞, the default, for no limit
      * @return a reducer with this limit
      * @throws IllegalArgumentException if it is negative or NaN
      */
-    public Reducer maxCost(double nats) {
-      return new Reducer(options.withRule(options.rule(), limit("maxCost", nats)), engine);
+    public Reducer maxCost(double cost) {
+      return new Reducer(options.withRule(options.rule(), limit("maxCost", cost)), engine);
     }
 
     private static double limit(String name, double limit) {
@@ -418,15 +418,15 @@ public final class MixtureReduction {
   }
 
   /**
-   * {@return the cost of each merger, in nats, in the order in which they were made, the first mixture's at first: as many for a
-   * mixture as it has lost components; its own array} For weights of sum 1, a mixture's costs have a sum of at least {@code KL(mixture ‖
-   * reduced mixture)}: the divergence of the mixtures is at most that of their components, each from the one that it is part of.
+   * {@return the cost of each merger by the reducer's rule, in the order in which they were made, the first mixture's at first: as many for a
+   * mixture as it has lost components, but for those left out; its own array} By Runnalls' rule and West's they are in nats. By Runnalls', for weights of sum 1, a mixture's
+   * costs have a sum of at least {@code KL(mixture ‖ reduced mixture)}: the divergence of the mixtures is at most that of their components, each from the one that it is part of.
    */
   public double[] costs() {
     return costs;
   }
 
-  /** {@return the sum of {@link #costs()}, in nats, over all mixtures} */
+  /** {@return the sum of {@link #costs()} over all mixtures} */
   public double totalCost() {
     return Arrays.stream(costs).sum();
   }
