@@ -108,6 +108,11 @@ class RowStatisticTest {
                   q, p, new double[] {Double.POSITIVE_INFINITY, 0}, new double[2]));
       assertThatIllegalArgumentException()
           .isThrownBy(() -> engine.weightedLogSumExp(q, p, new double[3], new double[2]));
+      double[] both = {-1, -2};
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.weightedLogSumExp(q, p, both, both))
+          .withMessageContaining("same array");
+      assertThat(both).containsExactly(-1, -2);
       assertThatIllegalArgumentException().isThrownBy(() -> engine.rowMin(q, p, new double[1]));
     }
   }
