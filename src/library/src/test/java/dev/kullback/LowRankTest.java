@@ -537,6 +537,43 @@ class LowRankTest {
     }
   }
 
+  /** Kernels add up near pairs of few columns as pairs do, to the same bits, and those of more by vectors, one after the other. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void nearPairsOfFewAndManyColumnsInTurn(Backend backend) {
+    int d = 70;
+    int[] ranks = {2, 3, 1, 9, 2, 8};
+    Random random = new Random(3);
+    int[] rows = {0, 0, 1, 1};
+    int[] columns = {0, 1, 0, 1};
+    for (Divergence divergence : List.of(Divergence.KL, Divergence.JEFFREYS)) {
+      try (KlEngine engine = KlEngine.builder().divergence(divergence).backend(backend).build()) {
+        for (int r : ranks) {
+          Arrays3 one = random(2, d, r, Data.USUAL, random);
+          LowRankGaussians q = one.gaussians(true, d);
+          LowRankGaussians p =
+              new Arrays3(
+                      moved(one.mean, 1e-5, random),
+                      moved(one.factor, 1e-5, random),
+                      moved(one.std, 1e-5, random))
+                  .gaussians(true, d);
+          double[] kl = engine.pairwise(q, p, new double[4]);
+          if (divergence == Divergence.KL) {
+            check(q, p, kl, true);
+          }
+          double[] pairs = new double[4];
+          engine.pairs(q, rows, p, columns, pairs);
+          assertThat(kl[0]).isCloseTo(pairs[0], within(2e-10 * pairs[0]));
+          assertThat(kl[3]).isCloseTo(pairs[3], within(2e-10 * pairs[3]));
+          if (r <= 2) {
+            assertThat(kl[0]).isEqualTo(pairs[0]);
+            assertThat(kl[3]).isEqualTo(pairs[3]);
+          }
+        }
+      }
+    }
+  }
+
   /** Mixtures of low-rank components are those of the components written out, which reductions and barycenters have. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")

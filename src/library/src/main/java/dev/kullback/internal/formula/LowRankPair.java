@@ -25,8 +25,19 @@ public final class LowRankPair implements Formula.Full {
   /** Least pivot 1 + e whose error the bound allows for. */
   private static final double LEAST_PIVOT = 0.125;
 
+  /**
+   * Rank up to which sums are plain, as a kernel's have whole vectors of columns: with rank 2, 16 x 16 near Gaussians take 468 instead of 626 µs at
+   * D = 64 and 3.1 instead of 5.2 ms at D = 512, with 3 they take 773 instead of 638 µs and 4.7 instead of 5.0 ms (AVX-512, Intel, CPU family 6, JDK 25.0.3).
+   */
+  private static final int PLAIN_RANK = 2;
+
   private final Worker worker;
-  private final LowRankSums sums;
+  private final LowRankSums ofMany;
+  private final LowRankSums ofFew;
+
+  /** Those of the pair at hand. */
+  private LowRankSums sums;
+
   private final LowRankExact exact = new LowRankExact();
 
   /** A, which L replaces; and a matrix to multiply by. */
@@ -41,18 +52,21 @@ public final class LowRankPair implements Formula.Full {
   private double error;
 
   LowRankPair(Worker worker) {
-    this(worker, new LowRankPlainSums());
+    this.worker = worker;
+    ofFew = ofMany = sums = new LowRankPlainSums();
   }
 
-  /** Makes one whose sums are a kernel's. */
+  /** Makes one whose sums are a kernel's where it has columns for them. */
   public LowRankPair(Worker worker, LowRankSums sums) {
     this.worker = worker;
-    this.sums = sums;
+    this.sums = ofMany = sums;
+    ofFew = new LowRankPlainSums();
   }
 
   @Override
   public void clear() {
-    sums.clear();
+    ofMany.clear();
+    ofFew.clear();
   }
 
   @Override
@@ -62,6 +76,7 @@ public final class LowRankPair implements Formula.Full {
     if (q.isEqual(i, p, j)) {
       return 0;
     }
+    sums = Math.max(q.rank(), p.rank()) <= PLAIN_RANK ? ofFew : ofMany;
     double squares = sums.sum(q, i, p, j);
     int n = sums.rank * sums.rank;
     if (a.length < n) {
