@@ -325,6 +325,36 @@ class GradientTest {
     }
   }
 
+  /** Where a cotangent is 0 in float, its derivatives are not. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void cotangentsBelowFloats(Backend backend) {
+    Regime.Case drawn = Regime.VAE.draw(false, 1, 1, 3);
+    DiagonalGaussians q = drawn.q().gaussians();
+    DiagonalGaussians p = drawn.p().gaussians();
+    Arrays4 one = Arrays4.of(drawn.q(), drawn.p());
+    Arrays4 tiny = Arrays4.of(drawn.q(), drawn.p());
+    try (KlEngine engine = Engines.on(backend)) {
+      one.of(engine).pairwise(q, p, new double[] {1});
+      for (boolean ofMatrix : new boolean[] {false, true}) {
+        double[] cotangent = {-1e-60};
+        if (ofMatrix) {
+          tiny.of(engine).pairwise(q, p, cotangent);
+        } else {
+          tiny.of(engine).rowSum(q, p, cotangent);
+        }
+        for (int k = 0; k < 4; k++) {
+          for (int h = 0; h < 3; h++) {
+            double expected = -1e-60 * one.all()[k][h];
+            assertThat(tiny.all()[k][h])
+                .as(NAMES[k])
+                .isCloseTo(expected, Offset.offset(1e-5 * Math.abs(expected)));
+          }
+        }
+      }
+    }
+  }
+
   /** The weights are those of the exact divergences; the error is that of the derivatives, and what a weight's exponent loses. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")

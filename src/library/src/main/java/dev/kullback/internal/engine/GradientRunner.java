@@ -291,27 +291,28 @@ final class GradientRunner implements Cotangents {
   }
 
   @Override
-  public void read(int i, int column, int end, double[] to, int at) {
+  public boolean read(
+      int i, int column, int end, double[] to, int at, double least, double most) {
     if (call.isSoftmax()) {
       System.arraycopy(weights, (i - row0) * p().size() + column, to, at, end - column);
     } else {
       call.readWeights(i, p().size(), column, end, to, at);
     }
+    return GradientCall.areWithin(to, at, end - column, least, most);
   }
 
   @Override
-  public void read(int i, int column, int end, float[] to, int at) {
-    if (call.isSoftmax()) {
-      GradientCall.narrow(weights, (i - row0) * p().size() + column, end - column, to, at);
-    } else {
-      call.readWeights(i, p().size(), column, end, to, at);
-    }
+  public boolean read(int i, int column, int end, float[] to, int at, float least, float most) {
+    int first = (i - row0) * p().size() + column;
+    return call.isSoftmax()
+        ? GradientCall.narrow(weights, first, end - column, to, at, least, most)
+        : call.readWeights(i, p().size(), column, end, to, at, least, most);
   }
 
   /** Reads the cotangents of a block. */
   private void readWeights(int from, int to, int column, int end, double[] block) {
     for (int i = from; i < to; i++) {
-      read(i, column, end, block, (i - from) * SIDE);
+      read(i, column, end, block, (i - from) * SIDE, 0, Double.POSITIVE_INFINITY);
     }
   }
 

@@ -403,13 +403,17 @@ final class WarmUpTrial {
   private static final Cotangents ONES =
       new Cotangents() {
         @Override
-        public void read(int i, int column, int end, double[] to, int at) {
+        public boolean read(
+            int i, int column, int end, double[] to, int at, double least, double most) {
           Arrays.fill(to, at, at + end - column, 1);
+          return true;
         }
 
         @Override
-        public void read(int i, int column, int end, float[] to, int at) {
+        public boolean read(
+            int i, int column, int end, float[] to, int at, float least, float most) {
           Arrays.fill(to, at, at + end - column, 1);
+          return true;
         }
       };
 

@@ -2,9 +2,9 @@ package dev.kullback.internal.vector;
 
 /** Where the cotangents of a matrix are read from. */
 public interface Cotangents {
-  /** Reads those of row i and columns [column, end) to an index and behind it. */
-  void read(int i, int column, int end, double[] to, int at);
+  /** Reads those of row i and columns [column, end) to an index and behind it; returns whether each is 0 or of a magnitude in [least, most]. */
+  boolean read(int i, int column, int end, double[] to, int at, double least, double most);
 
-  /** Reads them in float, where one that is too small or large for that is the least or infinite. */
-  void read(int i, int column, int end, float[] to, int at);
+  /** Reads them rounded to float, which the answer is not of. */
+  boolean read(int i, int column, int end, float[] to, int at, float least, float most);
 }

@@ -41,13 +41,15 @@ final class FloatGradientBlock {
       int columns) {
     boolean isHeld = true;
     for (int i = 0; i < rows; i++) {
-      cotangents.read(row0 + i, column0, column0 + columns, weights, i * SIDE);
-      for (int k = i * SIDE; k < i * SIDE + columns; k++) {
-        float weight = Math.abs(weights[k]);
-        isHeld &=
-            weight <= FloatGradientForm.MOST_WEIGHT
-                && (weight >= FloatGradientForm.LEAST_WEIGHT || weight == 0);
-      }
+      isHeld &=
+          cotangents.read(
+              row0 + i,
+              column0,
+              column0 + columns,
+              weights,
+              i * SIDE,
+              FloatGradientForm.LEAST_WEIGHT,
+              FloatGradientForm.MOST_WEIGHT);
     }
     int row = q.beyond.nextSetBit(row0);
     int column = p.beyond.nextSetBit(column0);
