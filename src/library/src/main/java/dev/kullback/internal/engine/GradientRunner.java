@@ -291,8 +291,7 @@ final class GradientRunner implements Cotangents {
   }
 
   @Override
-  public boolean read(
-      int i, int column, int end, double[] to, int at, double least, double most) {
+  public boolean read(int i, int column, int end, double[] to, int at, double least, double most) {
     if (call.isSoftmax()) {
       System.arraycopy(weights, (i - row0) * p().size() + column, to, at, end - column);
     } else {

@@ -128,8 +128,7 @@ public final class GradientKernel {
         a != null && b != null && doubles.take(cotangents, a, row0, rows, b, column0, columns);
     for (int i = 0; i < rows && !isHeld; i++) {
       int at = i * SIDE;
-      cotangents.read(
-          row0 + i, column0, column1, doubles.weights, at, 0, Double.POSITIVE_INFINITY);
+      cotangents.read(row0 + i, column0, column1, doubles.weights, at, 0, Double.POSITIVE_INFINITY);
       for (int j = 0; j < columns; j++) {
         double weight = doubles.weights[at + j];
         boolean isPairHeld =
