@@ -522,25 +522,31 @@ class NearestTest {
     }
   }
 
-  /** The nearest and the ties after them are found among more of such as double does not tell from them than a list takes. */
+  /**
+   * The nearest and the ties after them are found among more of such as double does not tell from them than a list takes, or than one of a span of
+   * columns does, which threads share from a million terms on.
+   */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void manyThatDoubleDoesNotTellApart(Backend backend) {
     int m = 40_000;
-    int d = 3;
+    int d = 27;
     double[] mean = new double[m * d];
     for (int j = 0; j < m; j++) {
       mean[j * d + j % d] = 1;
       mean[j * d + (j + 1 + j % 2) % d] = j % 10_000 == 17 ? 0 : j < 30_000 ? 2e-9 : 1e-9;
     }
-    try (KlEngine engine = Engines.on(backend)) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        Gaussians p = new Batch(Batch.Kind.STD, isDouble, mean, ones(m * d), d).gaussians();
-        Gaussians q = new Batch(Batch.Kind.STD, isDouble, new double[d], ones(d), d).gaussians();
-        assertThat(engine.nearest(q, p, 6).indices())
-            .as("%s, double %s", backend, isDouble)
-            .containsExactly(17, 10_017, 20_017, 30_017, 30_000, 30_001);
-        assertThat(engine.within(q, p, 0.5).indices()).containsExactly(17, 10_017, 20_017, 30_017);
+    for (int threads : new int[] {1, 3}) {
+      try (KlEngine engine = Engines.on(backend, threads)) {
+        for (boolean isDouble : new boolean[] {false, true}) {
+          Gaussians p = new Batch(Batch.Kind.STD, isDouble, mean, ones(m * d), d).gaussians();
+          Gaussians q = new Batch(Batch.Kind.STD, isDouble, new double[d], ones(d), d).gaussians();
+          assertThat(engine.nearest(q, p, 6).indices())
+              .as("%s, %d threads, double %s", backend, threads, isDouble)
+              .containsExactly(17, 10_017, 20_017, 30_017, 30_000, 30_001);
+          assertThat(engine.within(q, p, 0.5).indices())
+              .containsExactly(17, 10_017, 20_017, 30_017);
+        }
       }
     }
   }

@@ -58,6 +58,30 @@ class QueryTest {
         : Batch.random(seed % 2 == 0, n, d, 0, new Random(seed)).gaussians();
   }
 
+  /** Of a batch by itself, in several panels of rows, each has all but itself. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void manyRowsLeaveOutThemselves(Backend backend) {
+    Gaussians q = batch(130, 3, false, 1);
+    for (int threads : new int[] {1, 3}) {
+      try (KlEngine engine = Engines.on(backend, threads)) {
+        for (boolean reverse : new boolean[] {false, true}) {
+          String what = "%s, %d threads, reverse %s".formatted(backend, threads, reverse);
+          Neighbors all = engine.search(q, q, options(Query.nearest(130), reverse, 0));
+          for (int k : new int[] {1, 129}) {
+            Query others = options(Query.nearest(k).excludeSelf(), reverse, 0);
+            same(what, engine.search(q, q, others), kept(all, (row, id) -> row != id, k));
+          }
+          Query within = options(Query.within(1e9), reverse, 0);
+          same(
+              what,
+              engine.search(q, q, within.excludeSelf()),
+              kept(engine.search(q, q, within), (row, id) -> row != id, 130));
+        }
+      }
+    }
+  }
+
   /** Filters, excluded ids and rows that leave out themselves, of columns that are a block, in both directions and kinds of search. */
   @Tag("device")
   @ParameterizedTest
