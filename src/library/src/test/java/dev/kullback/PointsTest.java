@@ -535,9 +535,16 @@ class PointsTest {
                 .isEqualTo(IntStream.range(0, m).filter(j -> squares[row + j] <= gate).toArray());
           }
           for (double bound : new double[] {least - 1e-9, -least, 1e300}) {
-            assertThat(engine.search(points, references, Query.denserThan(bound)).indices().length)
+            Neighbors denser = engine.search(points, references, Query.denserThan(bound));
+            assertThat(denser.indices().length)
                 .as("%s, %s", bound, references)
                 .isEqualTo((int) Arrays.stream(logs).filter(x -> x >= bound).count());
+            for (int i = 0; i < n; i++) {
+              for (int at = denser.start(i); at < denser.start(i + 1); at++) {
+                double x = -logs[i * m + denser.indices()[at]];
+                assertThat(denser.values()[at]).isCloseTo(x, within(1e-10 * Math.abs(x) + 1e-10));
+              }
+            }
           }
           if (least < 0) {
             Query query = Query.within(1e-9 - least).byLogDensity();
