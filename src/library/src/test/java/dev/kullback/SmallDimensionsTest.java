@@ -69,6 +69,26 @@ class SmallDimensionsTest {
     Check.sameBits(what, stride, expected, target.block());
   }
 
+  /** A batch with itself, and with many columns, of two kinds in turn: across the edges of an engine's blocks, by two threads. */
+  @ParameterizedTest
+  @MethodSource("batches")
+  void everyBlock(Kind kind, int d, boolean isDouble) {
+    Random random = new Random(d);
+    Kind other = Kind.values()[(kind.ordinal() + d) % Kind.values().length];
+    DiagonalGaussians q = batch(kind, isDouble, 67, d, random).gaussians();
+    DiagonalGaussians same = batch(kind, isDouble, 2101, d, random).gaussians();
+    DiagonalGaussians mixed = batch(other, d % 2 == 0, 2101, d, random).gaussians();
+    try (KlEngine engine = KlEngine.builder().backend(Backend.VECTOR).threads(2).build()) {
+      for (DiagonalGaussians p : new DiagonalGaussians[] {q, same, mixed}) {
+        int m = p.size();
+        double[] expected = new double[q.size() * m];
+        Arrays.setAll(expected, at -> PairKl.of(q.batch, at / m, p.batch, at % m));
+        Check.sameBits("double", m, expected, engine.pairwise(q, p, new double[expected.length]));
+        Check.sameBits("float", m, Batch.narrowed(expected), engine.pairwise(q, p));
+      }
+    }
+  }
+
   static Stream<Arguments> batches() {
     return Arrays.stream(Kind.values())
         .flatMap(kind ->
