@@ -199,7 +199,10 @@ public final class Divergence {
     return formula.isSymmetric();
   }
 
-  /** {@return whether engines of it take {@link LowRankGaussians}, but on a CUDA device, as KL, its reverse and Jeffreys' divergence} */
+  /**
+   * {@return whether an engine of this divergence takes {@link LowRankGaussians}, as those of KL, its reverse and Jeffreys' divergence do; on a CUDA
+   * device none does}
+   */
   public boolean takesLowRank() {
     return formula.hasLowRank();
   }

@@ -52,7 +52,6 @@ final class LowRankPlainSums extends LowRankSums {
       leverages = new double[blocks][BLOCK];
     }
     if (u.length < length) {
-      u = new double[length][BLOCK];
       weighedU = new double[length][BLOCK];
       solvedU = new double[length][BLOCK];
       g = new double[length][BLOCK];
@@ -60,6 +59,7 @@ final class LowRankPlainSums extends LowRankSums {
       changedG = new double[length][BLOCK];
       w = new double[length][BLOCK];
       changedW = new double[length][BLOCK];
+      u = new double[length][BLOCK];
     }
     if (changed.length < rank * rank) {
       changed = new double[rank * rank];

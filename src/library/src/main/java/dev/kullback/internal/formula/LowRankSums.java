@@ -59,7 +59,7 @@ public abstract class LowRankSums {
 
   private int rowOfP;
 
-  /** Makes room for other numbers of blocks and columns than before. */
+  /** Makes room for other numbers of blocks and columns than before: the arrays whose lengths tell it are made last, as memory may run out. */
   protected abstract void makeRoom();
 
   /** Takes what else depends on p alone. */
@@ -82,8 +82,14 @@ public abstract class LowRankSums {
       clear();
       rank = r;
       blocks = needed;
-      makeOwnRoom();
-      makeRoom();
+      boolean hasRoom = false;
+      try {
+        makeOwnRoom();
+        makeRoom();
+        hasRoom = true;
+      } finally {
+        rank = hasRoom ? r : -1; // where memory ran out, the next call tries again
+      }
     }
     if (p != ofP || j != rowOfP) {
       takeOwnP(p, j);
@@ -98,20 +104,20 @@ public abstract class LowRankSums {
 
   private void makeOwnRoom() {
     if (inverses.length < blocks) {
-      inverses = new double[blocks][BLOCK];
       changes = new double[blocks][BLOCK];
       excesses = new double[blocks][BLOCK];
       differences = new double[blocks][BLOCK];
+      inverses = new double[blocks][BLOCK];
     }
     int n = rank * rank;
     if (inverse.length < n) {
-      inverse = new double[n];
       ofUG = new double[n];
       ofGG = new double[n];
       ofWW = new double[n];
       ud = new double[rank];
       sizeU = new double[rank];
       sizeG = new double[rank];
+      inverse = new double[n];
     }
   }
 

@@ -86,20 +86,20 @@ public final class ${class} extends LowRankSums {
     panels = Math.ceilDiv(2 * padded, NR);
     int length = blocks * BLOCK * padded;
     if (u.length < length) {
-      u = new double[length];
       solvedU = new double[length];
       w = new double[length];
+      u = new double[length];
     }
     if (ofD.length < padded) {
       m = new double[padded * padded];
       rows = new double[2 * padded * BLOCK];
       columns = new double[panels * NR * BLOCK];
       products = new double[panels * NR * 2 * padded];
-      ofD = new double[padded];
       ofSolvedG = new double[padded];
       ofSolvedU = new double[padded];
       ofSizeU = new double[padded];
       ofSizeG = new double[padded];
+      ofD = new double[padded];
     }
   }
 
