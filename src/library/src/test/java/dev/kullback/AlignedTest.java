@@ -124,25 +124,6 @@ class AlignedTest {
     }
   }
 
-  /** Behind the N values nothing is written; the array given is returned. */
-  @Test
-  void longerOutputs() {
-    DiagonalGaussians q = Batch.random(false, 11, 7, 0, new Random(2)).gaussians();
-    try (KlEngine engine = KlEngine.builder().build()) {
-      float[] out = new float[13];
-      double[] twice = new double[13];
-      Arrays.fill(out, -7);
-      Arrays.fill(twice, -7);
-      assertThat(engine.aligned(q, q, out)).isSameAs(out).startsWith(new float[11]);
-      assertThat(engine.aligned(q, q, twice)).isSameAs(twice).startsWith(new double[11]);
-      assertThat(out).endsWith(-7f, -7f);
-      assertThat(twice).endsWith(-7.0, -7.0);
-      assertThat(engine.toStandardNormal(q, out)).isSameAs(out).endsWith(-7f, -7f);
-      assertThat(engine.toStandardNormal(q, twice)).isSameAs(twice).endsWith(-7.0, -7.0);
-      assertThat(Arrays.copyOf(out, 11)).containsExactly(engine.toStandardNormal(q));
-    }
-  }
-
   /** {@code Excess.of} is right to some roundings, near 0 and far from it. */
   @Test
   void excess() {

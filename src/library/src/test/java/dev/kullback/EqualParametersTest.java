@@ -105,6 +105,12 @@ class EqualParametersTest {
         (LowRankBatch) KlEngine.batch(LowRankGaussians.of(ScaleKind.VARIANCE, equal, w, one, 2));
     assertThat(low.isEqual(0, low, 1)).isTrue();
     assertThat(low.isEqual(0, low, 2)).isFalse();
+    double[] means = {0, 3, -0.0, 3, 0, 3};
+    double[] factor = {1, 0, 0.3, 1, 1, 0, 0.3, 1, 1, 0, 0.3, 1};
+    var full = FullGaussians.ofScaleTril(means, factor, 2);
+    var weights = new double[] {0.3, 0.2, 0.5};
+    var reduced = MixtureReduction.reducer(1).williams().reduce(Mixtures.of(full, weights));
+    assertThat(reduced.costs()).containsExactly(0, 0);
   }
 
   /**

@@ -4,8 +4,10 @@ import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.numerics.DoubleEquality;
 import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.numerics.DoubleRange;
+import dev.kullback.internal.numerics.FloatEquality;
 import dev.kullback.internal.numerics.FloatLogProduct;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
@@ -660,26 +662,10 @@ public final class DiagonalBatch extends Batch {
     int s = scaleFrom(i);
     int t = p.scaleFrom(j);
     return mean64 != null
-        ? areEqual(mean64(), a, p.mean64(), b, d) && areEqual(scale64(), s, p.scale64(), t, d)
-        : areEqual(mean32(), a, p.mean32(), b, d) && areEqual(scale32(), s, p.scale32(), t, d);
-  }
-
-  /** Whether n numbers are equal, 0 and −0 among them, which {@link Arrays} tells apart. */
-  static boolean areEqual(double[] x, int from, double[] y, int start, int n) {
-    int k = Arrays.mismatch(x, from, from + n, y, start, start + n);
-    while (k >= 0 && k < n && x[from + k] == y[start + k]) {
-      k++;
-    }
-    return k < 0 || k == n;
-  }
-
-  /** The same of floats. */
-  static boolean areEqual(float[] x, int from, float[] y, int start, int n) {
-    int k = Arrays.mismatch(x, from, from + n, y, start, start + n);
-    while (k >= 0 && k < n && x[from + k] == y[start + k]) {
-      k++;
-    }
-    return k < 0 || k == n;
+        ? DoubleEquality.areEqual(mean64(), a, p.mean64(), b, d)
+            && DoubleEquality.areEqual(scale64(), s, p.scale64(), t, d)
+        : FloatEquality.areEqual(mean32(), a, p.mean32(), b, d)
+            && FloatEquality.areEqual(scale32(), s, p.scale32(), t, d);
   }
 
   /** 1/σ² in double, row-major [N, D]. */

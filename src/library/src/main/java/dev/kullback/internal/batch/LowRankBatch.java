@@ -5,6 +5,7 @@ import dev.kullback.ScalePolicy;
 import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleDouble;
+import dev.kullback.internal.numerics.DoubleEquality;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.numerics.Variance;
@@ -216,7 +217,7 @@ public final class LowRankBatch extends Batch {
         && diagonal.isDouble() == p.diagonal.isDouble()
         && diagonal.kind() == p.diagonal.kind()
         && diagonal.isEqual(i, p.diagonal, j)
-        && DiagonalBatch.areEqual(factor, a, p.factor, b, length);
+        && DoubleEquality.areEqual(factor, a, p.factor, b, length);
   }
 
   @Override

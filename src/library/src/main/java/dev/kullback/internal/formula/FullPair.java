@@ -6,6 +6,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.numerics.DoubleEquality;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -111,7 +112,7 @@ public final class FullPair implements Formula.Full {
     }
 
     boolean equals(Factor other, int d) {
-      return Arrays.equals(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d)
+      return DoubleEquality.areEqual(mean, meanAt, other.mean, other.meanAt, d)
           && hasFactorOf(other, d);
     }
 
@@ -120,7 +121,7 @@ public final class FullPair implements Formula.Full {
         return true;
       }
       int length = Cholesky.packedLength(d);
-      boolean same = Arrays.equals(l, at, at + length, other.l, other.at, other.at + length);
+      boolean same = DoubleEquality.areEqual(l, at, other.l, other.at, length);
       for (int k = 0; same && k < length; k++) {
         same = low(k) == other.low(k);
       }

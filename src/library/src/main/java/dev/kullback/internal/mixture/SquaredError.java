@@ -7,9 +7,9 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.numerics.DoubleEquality;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
-import java.util.Arrays;
 import java.util.function.LongConsumer;
 import org.jspecify.annotations.Nullable;
 
@@ -324,8 +324,8 @@ final class SquaredError {
   private boolean areEqual(int a, int b) {
     int d = dimension;
     int n = components.length;
-    return Arrays.equals(mean, a * d, (a + 1) * d, mean, b * d, (b + 1) * d)
-        && Arrays.equals(scale, a * n, (a + 1) * n, scale, b * n, (b + 1) * n);
+    return DoubleEquality.areEqual(mean, a * d, mean, b * d, d)
+        && DoubleEquality.areEqual(scale, a * n, scale, b * n, n);
   }
 
   /** Makes what two rows merge into. */
