@@ -88,7 +88,7 @@ sealed class EngineOptions {
           } else if (!divergence().takesLowRank()) {
             files.refuseLowRank(divergence().name(), ", or take kl, reverse-kl or jeffreys");
           } else if (backend == Backend.CUDA) {
-            files.refuseLowRank("--backend cuda", ", or take another");
+            files.refuseLowRank("--backend cuda", ", or take another backend");
           }
         });
   }

@@ -28,6 +28,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.function.DoubleUnaryOperator;
@@ -62,6 +63,20 @@ final class Reduce implements Callable<Integer> {
   /** The greatest absolute mean that the library merges. */
   private static final double MOST_MEAN = 0x1p250;
 
+  /** Which two merge, by {@code --rule}, and what their cost is measured in. */
+  enum Rule {
+    RUNNALLS("nats"),
+    SALMOND("shares of the mixture's covariance"),
+    WEST("nats"),
+    WILLIAMS("shares of the mixture's squared integral");
+
+    final String unit;
+
+    Rule(String unit) {
+      this.unit = unit;
+    }
+  }
+
   @Mixin BatchOptions.Q qOptions;
   @Mixin WeightOptions weightOptions;
 
@@ -83,15 +98,15 @@ final class Reduce implements Callable<Integer> {
       paramLabel = "R",
       description = {
         "Which two merge: runnalls, the default; salmond; west, the lightest and the nearest to it; williams, those that add least to the integral squared error.",
-        "Costs are of this rule.",
+        "--max-cost is in the units of this rule. Not with --gate.",
       })
-  String rule = "runnalls";
+  @Nullable Rule rule;
 
   @Option(
       names = "--gate",
       paramLabel = "G",
       description =
-          "Merge those of which the lighter's mean is within this squared Mahalanobis distance of the heavier, the nearest first.")
+          "Instead of a rule: merge those of which the lighter's mean is within this squared Mahalanobis distance of the heavier, the nearest first.")
   @Nullable Double gate;
 
   @Option(
@@ -180,14 +195,15 @@ final class Reduce implements Callable<Integer> {
     if (gate != null && !(gate >= 0)) {
       throw new UserError("--gate is " + gate + ": give 0 or more");
     }
-    if (gate != null && (maxCost != null || !rule.equals("runnalls"))) {
-      throw new UserError("--gate is a rule with its own limit: leave out --rule and --max-cost");
+    if (gate != null && (rule != null || maxCost != null)) {
+      throw new UserError(
+          "--gate is a rule with its own limit: leave out "
+              + (rule != null
+                  ? "--rule" + (maxCost != null ? " and --max-cost" : "")
+                  : "--max-cost"));
     }
     if (!(minWeight >= 0 && minWeight <= 1)) {
       throw new UserError("--min-weight is " + minWeight + ": give a share, from 0 to 1");
-    }
-    if (!List.of("runnalls", "salmond", "west", "williams").contains(rule)) {
-      throw new UserError("--rule is " + rule + ": give runnalls, salmond, west or williams");
     }
     if (to != null && to < 1) {
       throw new UserError("--to is " + to + ": give at least 1");
@@ -224,18 +240,17 @@ final class Reduce implements Callable<Integer> {
     MixtureReduction.Reducer merging =
         gate != null
             ? plain.gate(gate)
-            : switch (rule) {
-              case "salmond" -> plain.salmond().maxCost(most);
-              case "west" -> plain.west().maxCost(most);
-              case "williams" -> plain.williams().maxCost(most);
-              default -> plain.maxCost(most);
+            : switch (rule()) {
+              case RUNNALLS -> plain.maxCost(most);
+              case SALMOND -> plain.salmond().maxCost(most);
+              case WEST -> plain.west().maxCost(most);
+              case WILLIAMS -> plain.williams().maxCost(most);
             };
     return isCapped ? merging.cap() : merging;
   }
 
-  /** Whether costs are divergences. */
-  private boolean isInNats() {
-    return gate == null && List.of("runnalls", "west").contains(rule);
+  private Rule rule() {
+    return rule == null ? Rule.RUNNALLS : rule;
   }
 
   /** Whether a mean is beyond the range in which Gaussians can be merged. */
@@ -294,10 +309,22 @@ final class Reduce implements Callable<Integer> {
     report.line(
         "mixture of %d Gaussians of dimension %d reduced to %d, %s, in %.3g s",
         q.size(), q.dimension(), size, dtype, seconds);
-    report.line(
-        "cost %.7g%s in all, the last merger %.7g",
-        reduced.totalCost(), isInNats() ? " nats" : "", last);
+    String name = gate != null ? "gate" : rule().name().toLowerCase(Locale.ROOT);
+    String unit = gate != null ? "squared Mahalanobis distances" : rule().unit;
     long dropped = Arrays.stream(reduced.assignments()).filter(row -> row < 0).count();
+    if (costs.length == 0) {
+      report.line("nothing was merged");
+    } else {
+      report.line(
+          "cost %.7g %s in all by %s, the last of %d mergers %.7g",
+          reduced.totalCost(), unit, name, costs.length, last);
+    }
+    if (size > (to == null ? 1 : to)) {
+      report.line(
+          gate != null
+              ? "no two of them are within the gate"
+              : "the next merger would cost more than " + maxCost);
+    }
     if (dropped > 0) {
       report.line("%d Gaussians were dropped, whose weight the others have", dropped);
     }
@@ -318,6 +345,7 @@ final class Reduce implements Callable<Integer> {
     }
     report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
     report.put("components", size).put("total_cost", reduced.totalCost());
+    report.put("rule", name).put("cost_unit", unit).put("mergers", costs.length);
     report.put("raised", reduced.raised());
     report.put("last_cost", costs.length == 0 ? null : last).put("seconds", seconds);
     report.put("scaled_log_sum", weights.isScaled() ? weights.logSum() : null);

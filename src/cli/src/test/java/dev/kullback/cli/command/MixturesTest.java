@@ -27,6 +27,7 @@ import java.util.function.DoubleUnaryOperator;
 import java.util.function.IntFunction;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -179,7 +180,7 @@ class MixturesTest extends CommandFixture {
     assertThat(run(line).out())
         .matches(
             "(?s)mixture of 7 Gaussians of dimension 6 reduced to 2, float64, in \\S+ s\\R"
-                + "cost \\S+ nats in all, the last merger \\S+\\R"
+                + "cost \\S+ nats in all by runnalls, the last of 5 mergers \\S+\\R"
                 + "wrote \\S+o\\.npy and \\S+os\\.npy and \\S+ow\\.npy\\R");
     Map<?, ?> facts = (Map<?, ?>) JsonReader.read(run(line + " --json").out());
     assertThat(facts.get("command")).isEqualTo("reduce");
@@ -188,6 +189,30 @@ class MixturesTest extends CommandFixture {
     assertThat((Double) facts.get("total_cost")).isCloseTo(expected(2).totalCost(), within(1e-5));
     assertThat(facts.get("out_scale")).isEqualTo(folder.resolve("os.npy").toString());
     assertThat(run(line + " --quiet")).isEqualTo(new Result(0, "", ""));
+  }
+
+  /** The rule, the unit of its costs, and the limit that left more than K. */
+  @ParameterizedTest
+  @CsvSource({
+    "--to 2, runnalls, nats, 5, ",
+    "--to 2 --rule west, west, nats, 5, ",
+    "--to 2 --rule Salmond, salmond, shares of the mixture's covariance, 5, ",
+    "--to 2 --rule williams, williams, shares of the mixture's squared integral, 5, ",
+    "--max-cost 0, runnalls, nats, 0, the next merger would cost more than 0.0",
+    "--to 3 --gate 0, gate, squared Mahalanobis distances, 0, no two of them are within the gate",
+    "--to 7 --gate 0, gate, squared Mahalanobis distances, 0, "
+  })
+  void reduceTellsItsRule(String options, String rule, String unit, int mergers, String limit)
+      throws IOException {
+    String line = "reduce " + options + Q + OUT;
+    assertThat(run(line).out())
+        .contains(mergers == 0 ? "\nnothing was merged\n" : unit + " in all by " + rule + ", ")
+        .contains(limit == null ? "\nwrote " : "\n" + limit + "\nwrote ");
+    assertThat(JsonReader.read(run(line + " --json").out()))
+        .asInstanceOf(InstanceOfAssertFactories.MAP)
+        .containsEntry("rule", rule)
+        .containsEntry("cost_unit", unit)
+        .containsEntry("mergers", (double) mergers);
   }
 
   /** What was float32 and what is beyond it is written as it was computed, in double. */

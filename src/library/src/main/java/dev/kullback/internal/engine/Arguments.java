@@ -98,7 +98,10 @@ public final class Arguments {
   private static void checkLowRank(Formula formula, Batch batch, String role) {
     if (batch instanceof LowRankBatch && !formula.hasLowRank()) {
       throw LowRankBatch.refused(
-          role, formula.isOfPoints() ? "a density" : "a divergence other than KL and Jeffreys'");
+          role,
+          formula.isOfPoints()
+              ? "a density"
+              : "a divergence other than KL, its reverse and Jeffreys'");
     }
   }
 
