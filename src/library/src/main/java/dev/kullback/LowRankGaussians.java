@@ -7,7 +7,6 @@ import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.numerics.Scale;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.Arrays;
 import java.util.Objects;
 
 /**
@@ -138,8 +137,7 @@ public final class LowRankGaussians implements Gaussians {
    */
   public double[] factor(int i) {
     Arguments.checkIndex("i", i, size());
-    int length = batch.dimension() * batch.rank();
-    return Arrays.copyOfRange(batch.factor(), i * length, (i + 1) * length);
+    return batch.factor(i);
   }
 
   /**

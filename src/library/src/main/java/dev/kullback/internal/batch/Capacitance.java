@@ -48,13 +48,13 @@ public final class Capacitance {
     double[] w = g.factor();
     Scale kind = g.diagonal().kind();
     Arrays.fill(low, 0);
-    for (int h = i * d; h < (i + 1) * d; h++) {
-      double v = kind.variance(g.diagonal().scale(h));
-      int row = h * r;
+    for (int h = 0; h < d; h++) {
+      double v = kind.variance(g.diagonal().scale(i * d + h));
+      int row = i * r * d + h;
       for (int a = 0, k = 0; a < r; a++) {
-        double x = w[row + a] / v;
+        double x = w[row + a * d] / v;
         for (int b = 0; b <= a; b++, k++) {
-          double product = x * w[row + b];
+          double product = x * w[row + b * d];
           double s = high[at + k];
           double t = s + product;
           double back = t - s;
@@ -82,10 +82,10 @@ public final class Capacitance {
     }
   }
 
-  /** Computes a column of B, {@code C⁻¹wᵀ/v}, of a row w of W from an index on. */
-  public void solve(double[] w, int at, double inverseVariance, double[] b) {
+  /** Computes a column of B, {@code C⁻¹wᵀ/v}, of a row w of W, whose elements are a stride apart from an index on. */
+  public void solve(double[] w, int at, int stride, double inverseVariance, double[] b) {
     for (int k = 0; k < rank; k++) {
-      double sum = w[at + k] * inverseVariance;
+      double sum = w[at + k * stride] * inverseVariance;
       for (int l = 0; l < k; l++) {
         sum -= factor[k * rank + l] * b[l];
       }

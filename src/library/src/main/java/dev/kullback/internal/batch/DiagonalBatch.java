@@ -458,13 +458,21 @@ public final class DiagonalBatch extends Batch {
   @Override
   public void readMean(int i, double[] to) {
     int from = i * dimension();
+    if (mean64 != null) {
+      System.arraycopy(mean64, from, to, 0, dimension());
+      return;
+    }
     for (int h = 0; h < dimension(); h++) {
-      to[h] = mean(from + h);
+      to[h] = mean32()[from + h];
     }
   }
 
   @Override
   public void readScale(int i, double[] to) {
+    if (scale64 != null) {
+      copyScales(scale64, i, 0, to, 0, dimension());
+      return;
+    }
     int from = i * dimension();
     for (int h = 0; h < dimension(); h++) {
       to[h] = scale(from + h);

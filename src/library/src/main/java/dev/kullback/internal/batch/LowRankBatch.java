@@ -10,6 +10,7 @@ import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.Arrays;
 import java.util.Locale;
 
 /** N Gaussians {@code N(μ_i, diag(v_i) + W_i W_iᵀ)} of dimension D, with factors W of rank r, which may be 0. */
@@ -26,7 +27,7 @@ public final class LowRankBatch extends Batch {
   /** Means and v. */
   private final DiagonalBatch diagonal;
 
-  /** Row-major [N, D, r]. */
+  /** W by columns, [N, r, D]. */
   private final double[] factor;
 
   private final int rank;
@@ -110,7 +111,24 @@ public final class LowRankBatch extends Batch {
                 "");
       }
     }
-    return new LowRankBatch(diagonal, w, rank, diagonal.isDouble() || factor.isDouble());
+    boolean isDouble = diagonal.isDouble() || factor.isDouble();
+    return new LowRankBatch(diagonal, transposed(w, dimension, rank), rank, isDouble);
+  }
+
+  /** Returns matrices of so many rows and columns by their columns. */
+  private static double[] transposed(double[] w, int rows, int columns) {
+    if (columns == 1) {
+      return w;
+    }
+    double[] to = new double[w.length];
+    for (int at = 0; at < w.length; at += rows * columns) {
+      for (int k = 0; k < columns; k++) {
+        for (int h = 0; h < rows; h++) {
+          to[at + k * rows + h] = w[at + h * columns + k];
+        }
+      }
+    }
+    return to;
   }
 
   /** Returns a batch itself, or a diagonal one with factors of rank 0. */
@@ -150,7 +168,7 @@ public final class LowRankBatch extends Batch {
     double most = -1;
     int at = 0;
     for (int h = 0; h < d; h++) {
-      double w = factor[(i * d + h) * rank + a];
+      double w = factor[(i * rank + a) * d + h];
       double v = diagonal.kind().variance(diagonal.scale(i * d + h));
       double term = v == 0 ? Double.POSITIVE_INFINITY : w / v * w;
       if (term > most) {
@@ -158,7 +176,7 @@ public final class LowRankBatch extends Batch {
         at = h;
       }
     }
-    double w = factor[(i * d + at) * rank + a];
+    double w = factor[(i * rank + a) * d + at];
     double scale = diagonal.scale(i * d + at);
     double v = diagonal.kind().variance(scale);
     double least = Math.max(2 * d / MOST * w * w, Double.MIN_NORMAL);
@@ -193,9 +211,16 @@ public final class LowRankBatch extends Batch {
     return diagonal;
   }
 
-  /** W, row-major {@code [N, D, r]}. */
+  /** W by columns, {@code [N, r, D]}. */
   public double[] factor() {
     return factor;
+  }
+
+  /** Returns a copy of W_i, row-major {@code [D, r]}. */
+  public double[] factor(int i) {
+    int length = dimension() * rank;
+    double[] columns = Arrays.copyOfRange(factor, i * length, (i + 1) * length);
+    return transposed(columns, rank, dimension());
   }
 
   /** WᵀV⁻¹W, packed, {@code [N, r(r+1)/2]}. */
@@ -250,7 +275,7 @@ public final class LowRankBatch extends Batch {
     int d = dimension();
     double[] variances = diagonal.variances(i);
     for (int k = i * d * rank; k < (i + 1) * d * rank; k++) {
-      variances[k / rank % d] += factor[k] * factor[k];
+      variances[k % d] += factor[k] * factor[k];
     }
     return variances;
   }
@@ -264,8 +289,8 @@ public final class LowRankBatch extends Batch {
       to.set(0);
     }
     for (int a = 0; a < rank; a++) {
-      product.set(factor[(i * d + r) * rank + a]);
-      product.multiply(factor[(i * d + c) * rank + a]);
+      product.set(factor[(i * rank + a) * d + r]);
+      product.multiply(factor[(i * rank + a) * d + c]);
       to.add(product);
     }
   }

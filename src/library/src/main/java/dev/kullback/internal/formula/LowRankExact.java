@@ -120,9 +120,9 @@ final class LowRankExact {
       x.multiply(difference);
       x.multiply(inverse);
       sum.add(x);
-      int ofRow = (i * d + h) * rq;
+      int ofRow = i * rq * d + h;
       for (int k = 0; k < rq; k++) {
-        double w = q.factor()[ofRow + k];
+        double w = q.factor()[ofRow + k * d];
         x.set(w);
         x.multiply(w);
         x.multiply(inverse);
@@ -130,25 +130,25 @@ final class LowRankExact {
         x.set(w);
         x.divide(vq);
         for (int l = 0; l <= k; l++) {
-          addProduct(x, q.factor()[ofRow + l], ofQ[k * rq + l]);
+          addProduct(x, q.factor()[ofRow + l * d], ofQ[k * rq + l]);
         }
       }
-      int ofColumn = (j * d + h) * rp;
+      int ofColumn = j * rp * d + h;
       for (int k = 0; k < rp; k++) {
         x.set(inverse);
-        x.multiply(p.factor()[ofColumn + k]);
+        x.multiply(p.factor()[ofColumn + k * d]);
         for (int l = 0; l < rq; l++) {
-          addProduct(x, q.factor()[ofRow + l], columns[l * rp + k]);
+          addProduct(x, q.factor()[ofRow + l * d], columns[l * rp + k]);
         }
         y.set(x);
         y.multiply(difference);
         columns[rq * rp + k].add(y);
         for (int l = 0; l <= k; l++) {
-          addProduct(x, p.factor()[ofColumn + l], ofP[k * rp + l]);
+          addProduct(x, p.factor()[ofColumn + l * d], ofP[k * rp + l]);
         }
         x.multiply(ratio);
         for (int l = 0; l < rp; l++) {
-          addProduct(x, p.factor()[ofColumn + l], weighted[k * rp + l]);
+          addProduct(x, p.factor()[ofColumn + l * d], weighted[k * rp + l]);
         }
       }
     }

@@ -25,25 +25,17 @@ public final class LowRankPair implements Formula.Full {
   /** Least pivot 1 + e whose error the bound allows for. */
   private static final double LEAST_PIVOT = 0.125;
 
-  /**
-   * Rank up to which sums are plain, as a kernel's have whole vectors of columns: with rank 2, 16 x 16 near Gaussians take 468 instead of 626 µs at
-   * D = 64 and 3.1 instead of 5.2 ms at D = 512, with 3 they take 773 instead of 638 µs and 4.7 instead of 5.0 ms (AVX-512, Intel, CPU family 6, JDK 25.0.3).
-   */
-  private static final int PLAIN_RANK = 2;
-
   private final Worker worker;
-  private final LowRankSums ofMany;
-  private final LowRankSums ofFew;
-
-  /** Those of the pair at hand. */
-  private LowRankSums sums;
-
+  private final LowRankSums sums;
   private final LowRankExact exact = new LowRankExact();
 
-  /** A, which L replaces; and a matrix to multiply by. */
+  /** A, which L replaces; and C⁻¹X of the last X. */
   private double[] a = {};
 
-  private double[] spare = {};
+  private double[] solved = {};
+
+  /** Those of Q's diagonal. */
+  private double[] roots = {};
 
   /** Σ f(e) and the squares of L below its diagonal. */
   private double excess;
@@ -52,21 +44,18 @@ public final class LowRankPair implements Formula.Full {
   private double error;
 
   LowRankPair(Worker worker) {
-    this.worker = worker;
-    ofFew = ofMany = sums = new LowRankPlainSums();
+    this(worker, new LowRankScalarSums());
   }
 
-  /** Makes one whose sums are a kernel's where it has columns for them. */
+  /** Makes one whose sums are a kernel's. */
   public LowRankPair(Worker worker, LowRankSums sums) {
     this.worker = worker;
-    this.sums = ofMany = sums;
-    ofFew = new LowRankPlainSums();
+    this.sums = sums;
   }
 
   @Override
   public void clear() {
-    ofMany.clear();
-    ofFew.clear();
+    sums.clear();
   }
 
   @Override
@@ -76,18 +65,17 @@ public final class LowRankPair implements Formula.Full {
     if (q.isEqual(i, p, j)) {
       return 0;
     }
-    sums = Math.max(q.rank(), p.rank()) <= PLAIN_RANK ? ofFew : ofMany;
-    double squares = sums.sum(q, i, p, j);
+    sums.sum(q, i, p, j);
     int n = sums.rank * sums.rank;
     if (a.length < n) {
       a = new double[n];
-      spare = new double[n];
+      solved = new double[n];
+      roots = new double[sums.rank];
     }
-    double diagonal = 2 * PairKl.stable(q.diagonal(), i, p.diagonal(), j);
-    double kl = 0.5 * total(q.dimension(), diagonal, squares);
+    double kl = 0.5 * total(q.dimension());
     double tolerance =
         qs.isDouble() || ps.isDouble()
-            ? PairKl.DOUBLE_TOLERANCE * Math.clamp(sums.capacitance.condition(), 1, 100)
+            ? PairKl.DOUBLE_TOLERANCE * sums.condition
             : PairKl.REFINED_TOLERANCE;
     if (PairKl.isCertain(kl, error, tolerance - 0x1p-50)) {
       return kl;
@@ -101,107 +89,90 @@ public final class LowRankPair implements Formula.Full {
    * Returns 2 KL, and bounds the error of half of it. To first order, each sum of products errs by γ times the root of the product of the sums
    * of its factors' squares, γ = (D/64 + 64 + 2r + 16)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at most.
    */
-  private double total(int d, double diagonal, double squares) {
+  private double total(int d) {
     int r = sums.rank;
-    double[] w = sums.capacitance.inverse();
-    double[] gram = sums.capacitance.gram();
     double[] inverse = sums.inverse;
     double[] ofUG = sums.ofUG;
     double[] ofGG = sums.ofGG;
-    double[] sizeU = sums.sizeU;
-    double[] sizeG = sums.sizeG;
+    double[] rootU = sums.rootU;
+    double[] rootG = sums.rootG;
+    double other = 0; // Σ_k Q_kk M⁻¹_kk
+    double weighted = 0;
+    double trace = 0;
     for (int k = 0; k < r; k++) {
       for (int l = 0; l <= k; l++) {
         a[k * r + l] = ofUG[k * r + l] + ofUG[l * r + k] + ofGG[k * r + l] - sums.ofWW[k * r + l];
         a[l * r + k] = a[k * r + l];
       }
-    }
-    double own = 0; // Σ_k K_kk M⁻¹_kk, of U; and so of the others
-    double other = 0;
-    double weighted = 0;
-    double trace = 0;
-    for (int k = 0; k < r; k++) {
       double x = inverse[k * (r + 1)];
-      own += gram[k * (r + 1)] * x;
       other += ofGG[k * (r + 1)] * x;
       trace += ofGG[k * (r + 1)];
-      double root = Math.sqrt(sizeU[k]) + Math.sqrt(sizeG[k]);
+      double root = rootU[k] + rootG[k];
       weighted += root * root * x;
+      roots[k] = Math.sqrt(ofGG[k * (r + 1)]);
     }
+    double own = sums.own;
     double size = 2 * Math.sqrt(own * other) + other + weighted;
-    double sum = diagonal + sums.traceOfG - sums.traceOfU;
-    double sizes = 8 * diagonal;
+    double sum = sums.diagonal + sums.traceOfG - sums.traceOfU;
+    double sizes = 8 * sums.diagonal;
     for (int k = 0; k < r; k++) {
+      double ofG = rootG[k] + 2 * rootU[k];
+      double ofU = sums.mostExcess * rootU[k];
       for (int l = 0; l < r; l++) {
-        double x = inverse[k * r + l];
-        double y = 0;
-        for (int m = 0; m < r; m++) {
-          y += inverse[k * r + m] * gram[m * r + l];
-        }
-        sum += y * ofGG[l * r + k];
-        sizes += Math.abs(y) * root(ofGG[k * (r + 1)], ofGG[l * (r + 1)]);
-        sizes += Math.abs(x) * root(sizeG[k], sizeG[l]);
-        sizes += 2 * Math.abs(x) * root(sizeU[k], sizeG[l]);
-        sizes += Math.abs(x) * sums.mostExcess * root(sizeU[k], sizeU[l]);
+        double y = sums.weights[k * r + l];
+        sum += y * ofGG[k * r + l];
+        double ofChanges = Math.abs(inverse[k * r + l]) * (ofG * rootG[l] + ofU * rootU[l]);
+        sizes += Math.abs(y) * (roots[k] * roots[l]) + ofChanges;
       }
     }
-    double product = solved(ofUG, r, r);
-    double projected = solved(sums.ud, 1, r);
+    double product = solve(ofUG, r, r);
+    double projected = solve(sums.ud, 1, r);
     sum -= product + projected;
-    sizes += 2 * Math.sqrt(product * own * trace) + 2 * Math.sqrt(projected * own * squares);
-    double norm = transform(r, w);
+    sizes += 2 * Math.sqrt(product * own * trace) + 2 * Math.sqrt(projected * own * sums.squares);
+    double norm = transform(r);
     double least = excesses(r);
     sum += excess;
     sizes += 2 * (norm + size * 0x1p-40) * size / least + excess;
     double unit =
-        0x1p-53 * ((double) d / LowRankSums.BLOCK + LowRankSums.BLOCK + 2 * r + 16)
-            + sums.capacitance.error();
+        0x1p-53 * ((double) d / LowRankSums.BLOCK + LowRankSums.BLOCK + 2 * r + 16) + sums.error;
     error = least >= LEAST_PIVOT ? 0.5 * unit * sizes : Double.POSITIVE_INFINITY;
     return sum;
   }
 
-  private static double root(double x, double y) {
-    return Math.sqrt(x * y);
-  }
-
-  /** Returns {@code ‖C⁻¹X‖²} of an X of so many columns. */
-  private double solved(double[] x, int columns, int r) {
+  /** Computes C⁻¹X of an X of so many columns; returns the sum of its squares. */
+  private double solve(double[] x, int columns, int r) {
     double[] w = sums.capacitance.inverse();
     double squares = 0;
     for (int k = 0; k < r; k++) {
-      for (int l = 0; l < columns; l++) {
-        double sum = 0;
-        for (int m = 0; m <= k; m++) {
-          sum += w[k * r + m] * x[m * columns + l];
-        }
-        squares += sum * sum;
+      int row = k * columns;
+      for (int l = 0; l < columns; l++) { // side by side, as a sum waits for its last addition
+        solved[row + l] = w[k * r] * x[l];
       }
+      for (int m = 1; m <= k; m++) {
+        double by = w[k * r + m];
+        for (int l = 0; l < columns; l++) {
+          solved[row + l] += by * x[m * columns + l];
+        }
+      }
+      double sum = 0;
+      for (int l = 0; l < columns; l++) {
+        sum += solved[row + l] * solved[row + l];
+      }
+      squares += sum;
     }
     return squares;
   }
 
-  /** Replaces F by {@code A = C⁻¹FC⁻ᵀ}; returns its norm. */
-  private double transform(int r, double[] w) {
+  /** Replaces F by {@code A = C⁻¹FC⁻ᵀ}, as both are symmetric; returns its norm. */
+  private double transform(int r) {
+    solve(a, r, r);
     for (int k = 0; k < r; k++) {
       for (int l = 0; l < r; l++) {
-        double sum = 0;
-        for (int m = 0; m <= k; m++) {
-          sum += w[k * r + m] * a[m * r + l];
-        }
-        spare[k * r + l] = sum;
+        a[k * r + l] = solved[l * r + k];
       }
     }
-    double squares = 0;
-    for (int k = 0; k < r; k++) {
-      for (int l = 0; l < r; l++) {
-        double sum = 0;
-        for (int m = 0; m <= l; m++) {
-          sum += spare[k * r + m] * w[l * r + m];
-        }
-        a[k * r + l] = sum;
-        squares += sum * sum;
-      }
-    }
+    double squares = solve(a, r, r);
+    System.arraycopy(solved, 0, a, 0, r * r);
     return Math.sqrt(squares);
   }
 
@@ -211,23 +182,19 @@ public final class LowRankPair implements Formula.Full {
     excess = 0;
     for (int k = 0; k < r; k++) {
       double e = a[k * (r + 1)];
-      for (int m = 0; m < k; m++) {
-        double x = a[k * r + m];
-        excess += x * x;
-        e -= x * x;
-      }
       least = Math.min(least, 1 + e);
       if (!(least >= LEAST_PIVOT)) {
         return -1;
       }
       excess += Math.abs(e) < 0.5 ? AlikeTerm.lessLog(e) : e - Math.log1p(e);
-      double pivot = Math.sqrt(1 + e);
+      double inverse = 1 / Math.sqrt(1 + e);
       for (int row = k + 1; row < r; row++) {
-        double sum = a[row * r + k];
-        for (int m = 0; m < k; m++) {
-          sum -= a[row * r + m] * a[k * r + m];
+        double x = a[row * r + k] * inverse;
+        a[row * r + k] = x;
+        excess += x * x;
+        for (int l = k + 1; l <= row; l++) {
+          a[row * r + l] -= x * a[l * r + k];
         }
-        a[row * r + k] = sum / pivot;
       }
     }
     return least;

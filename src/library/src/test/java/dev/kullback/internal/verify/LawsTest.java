@@ -553,16 +553,16 @@ class LawsTest {
     Elements mean = elements(given.mean64(), given.isDouble(), "mean");
     Elements scale = elements(scales, given.isDouble(), given.kind().argument());
     ScalePolicy policy = given.isSingular() ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT;
-    return lowRank == null
-        ? DiagonalBatch.of(mean, scale, d, given.kind(), policy, Platform.rangeCheck())
-        : LowRankBatch.of(
-            mean,
-            elements(lowRank.factor(), lowRank.isDouble(), "factor"),
-            scale,
-            d,
-            given.kind(),
-            policy,
-            Platform.rangeCheck());
+    if (lowRank == null) {
+      return DiagonalBatch.of(mean, scale, d, given.kind(), policy, Platform.rangeCheck());
+    }
+    double[] w =
+        IntStream.range(0, lowRank.size())
+            .mapToObj(lowRank::factor)
+            .flatMapToDouble(Arrays::stream)
+            .toArray();
+    Elements factor = elements(w, lowRank.isDouble(), "factor");
+    return LowRankBatch.of(mean, factor, scale, d, given.kind(), policy, Platform.rangeCheck());
   }
 
   private static Elements elements(double[] values, boolean isDouble, String name) {

@@ -130,7 +130,7 @@ record LowRankColumns(
         DiagonalBatch diagonal = g.diagonal();
         double inverse = 1 / diagonal.kind().variance(diagonal.scale(j * d + h));
         double m = diagonal.mean(j * d + h) - centre[h];
-        capacitance.solve(g.factor(), (j * d + h) * r, inverse, b);
+        capacitance.solve(g.factor(), j * r * d + h, d, inverse, b);
         double leverage = 0;
         for (int k = 0; k < r; k++) {
           factor[factorAt + (k * d + h) * NR] = b[k];

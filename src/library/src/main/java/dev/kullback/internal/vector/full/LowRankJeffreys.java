@@ -8,8 +8,6 @@ import dev.kullback.internal.kernel.BlockTarget;
  * The two products take 1.8 of KL's time, where pair by pair it was 65 times (Zen 4, D = 512, r = 8).
  */
 public final class LowRankJeffreys implements BlockKernel<LowRankOperands> {
-  private static final int NR = FullColumns.NR;
-
   private final BlockKernel<LowRankOperands> kl;
   private final BlockTarget forward = new BlockTarget();
   private final BlockTarget backward = new BlockTarget();
@@ -27,13 +25,12 @@ public final class LowRankJeffreys implements BlockKernel<LowRankOperands> {
   @Override
   public void block(
       LowRankOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    int rows = row1 - row0;
     int columns = column1 - column0;
-    int base = row0 / NR * NR; // panels of q may begin before the block does
-    int rows = row1 - base;
-    forward.useBlock(true, (row1 - row0) * columns, row0, column0, columns);
-    backward.useBlock(true, columns * rows, column0, base, rows);
+    forward.useBlock(true, rows * columns, row0, column0, columns);
+    backward.useBlock(true, columns * rows, column0, row0, rows);
     kl.block(operands, row0, row1, column0, column1, forward);
-    kl.block(operands.backward(), column0, column1, base, row1, backward);
+    kl.block(operands.backward(), column0, column1, row0, row1, backward);
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {
         out.put(i, j, forward.block()[forward.at(i, j)] + backward.block()[backward.at(j, i)]);

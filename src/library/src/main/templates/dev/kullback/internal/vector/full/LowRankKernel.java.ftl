@@ -62,6 +62,9 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.LowRankBatch;
 import dev.kullback.internal.formula.LowRankPair;
+<#if !asVectors>
+import dev.kullback.internal.formula.LowRankScalarSums;
+</#if>
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
@@ -148,7 +151,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
   /** Makes a kernel of one thread. */
   public ${class}(Worker worker) {
     this.worker = worker;
-    near = new LowRankPair(worker, new LowRank${asVectors?then("Vector", "Cold")}Sums());
+    near = new LowRankPair(worker, new LowRank${asVectors?then("Vector", "Scalar")}Sums());
   }
 
   @Override
@@ -170,7 +173,8 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
       double[] centre = operands.columns().centre();
       pack(q, first, end, centre, isSingle);
       int panel = -1; // of which products in float are at hand
-      for (int column = column0; column < column1; column += NR) {
+      for (int column = column0 / NR * NR; column < column1; column += NR) { // a block may begin in a panel
+        int from = Math.max(0, column0 - column);
         int count = Math.min(NR, column1 - column);
         addUp(operands, end - first, column, count);
         boolean isFirst = !isSingle || isDoubleFirst;
@@ -181,15 +185,15 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
         if (isFirst) {
           project(operands, end - first, column, count);
         }
-        boolean isTried = isSingle && !(isFirst && isNoneSingle(operands, first, end, column, count));
+        boolean isTried = isSingle && !(isFirst && isNoneSingle(operands, first, end, column, from, count));
         if (isTried && panel != column / SINGLE_NR) {
           panel = column / SINGLE_NR;
           projectSingle(operands, end - first, column, column1 - column);
         }
-        int left = (end - first) * count;
+        int left = (end - first) * (count - from);
         if (isTried) {
-          left -= storeSingle(operands, first, end, column, count, out);
-          isDoubleFirst = left == (end - first) * count;
+          left -= storeSingle(operands, first, end, column, from, count, out);
+          isDoubleFirst = left == (end - first) * (count - from);
         }
         if (left > 0 && !hasRows) {
           pack(q, first, end, centre, false);
@@ -199,7 +203,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
           project(operands, end - first, column, count);
         }
         for (int i = first; i < end && left > 0; i++) {
-          store(operands, i, i - first, column, count, isTried, out);
+          store(operands, i, i - first, column, from, count, isTried, out);
         }
         if (hasOpen) {
           storeOpen(operands, first, end, column, count, out);
@@ -234,9 +238,9 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
         double v = diagonal.kind().variance(diagonal.scale(i * d + h));
         double m = diagonal.mean(i * d + h) - centre[h];
         double sum = v + m * m;
-        int from = (i * d + h) * r;
+        int from = i * r * d + h;
         for (int a = 0; a < r; a++) {
-          double x = w[from + a];
+          double x = w[from + a * d];
           sum += x * x;
           put(x, place(row + a, h, d), isSingle);
           most = Math.max(most, Math.abs(x));
@@ -394,14 +398,14 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
 
   /** Whether products in float would settle none of a group in a column panel, as those in double tell: so entries have the same bits whichever come first. */
   private boolean isNoneSingle(
-      LowRankOperands operands, int first, int end, int column, int count) {
+      LowRankOperands operands, int first, int end, int column, int from, int count) {
     LowRankBatch q = operands.q();
     double more = PairKl.FLOAT_TOLERANCE;
     for (int i = first; i < end; i++) {
       int at = (i - first) * NR;
       double noise = noise(q, i) + singleNoise[i - first];
       foresee(operands.columns(), at, column, -q.logDet(i), unit(q), noise, more);
-      for (int j = 0; j < count; j++) {
+      for (int j = from; j < count; j++) {
         if (isSettled(singleRooms[at + j])) {
           return false;
         }
@@ -412,7 +416,13 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
 
   /** Stores the divergences of a group in a column panel that products in float settle, and returns their number. */
   private int storeSingle(
-      LowRankOperands operands, int first, int end, int column, int count, BlockTarget out) {
+      LowRankOperands operands,
+      int first,
+      int end,
+      int column,
+      int from,
+      int count,
+      BlockTarget out) {
     LowRankBatch q = operands.q();
     double more = PairKl.FLOAT_TOLERANCE;
     int squares = column % SINGLE_NR / NR * NR * MOST_GROUP;
@@ -421,7 +431,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
       int at = (i - first) * NR;
       double noise = noise(q, i) + singleNoise[i - first];
       boundSingle(operands.columns(), at, squares + at, column, -q.logDet(i), unit(q), noise, more);
-      for (int j = 0; j < count; j++) {
+      for (int j = from; j < count; j++) {
         if (isSettled(singleRooms[at + j])) {
           out.put(i, column + j, values[j]);
           settled++;
@@ -455,13 +465,14 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
       int i,
       int row,
       int column,
+      int from,
       int count,
       boolean isSingle,
       BlockTarget out) {
     LowRankBatch q = operands.q();
     double more = operands.moreTolerance();
     bound(operands.columns(), row * NR, column, -q.logDet(i), unit(q), noise(q, i), more);
-    for (int j = 0; j < count; j++) {
+    for (int j = from; j < count; j++) {
       if (isSingle && isSettled(singleRooms[row * NR + j])) {
         continue;
       }

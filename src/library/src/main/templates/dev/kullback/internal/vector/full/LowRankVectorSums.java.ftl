@@ -1,296 +1,238 @@
 <#include "../Lanes.ftl">
-<#-- Adds sums of a block to those of the blocks before it. -->
-<#macro addTo sums>
-    if (first) {
-<#list sums as sum, to>
-      ${store(sum, to, "v")};
+<#-- An fma where the machine has one, as every machine with vectors does. -->
+<#function fused x y z><#return asVectors?then(fma(x, y, z), "Fma.of(${x}, ${y}, ${z})")></#function>
+<#-- Adds sums to those of the lanes so far. -->
+<#macro addTo array sums>
+<#list sums as to, sum>
+      ${store(add(sum, load(array, to + " + v")), array, to + " + v")};
 </#list>
-    } else {
-<#list sums as sum, to>
-      ${store(add(sum, load(to, "v")), to, "v")};
-</#list>
-    }
 </#macro>
-<@twins "LowRankVectorSums" "LowRankColdSums">
-package dev.kullback.internal.vector.full;
+<#-- Takes x of scales of one kind. -->
+<#macro excess kind>
 
-import dev.kullback.internal.batch.LowRankBatch;
+  private void take${kind}(int from, int end) {
+    double[] q = scaleQ;
+    double[] p = scaleP;
+<#if kind == "Std" || kind == "Variance">
+    double[] ratios = this.ratios;
+</#if>
+    double[] excesses = this.excesses;
+    for (int h = from; h < end; h += V) {
+      ${vector} s = ${sub(load("q", "h"), load("p", "h"))};
+<#nested>
+      ${store("x", "excesses", "h")};
+    }
+  }
+</#macro>
+<#-- Adds the products of two columns with two others, of two pairs of matrices, to their sums. -->
+<#macro products name x y z other>
+
+  private void ${name}(<#if x == "u">int from, </#if>int row, int column, int length, int to, int toOther) {
+    double[] x = this.${x};
+    double[] y = this.${y};
+    double[] z = this.${z};
+<#if y != other>
+    double[] other = this.${other};
+</#if>
+    double[] products = this.products;
+    int next = columns * LANES;
+    for (int v = 0; v < LANES; v += V) {
+<#list ["s", "r"] as of><#list ["00", "01", "10", "11"] as place>
+      ${vector} ${of}${place} = ${zero()};
+</#list></#list>
+      for (int t = v; t < length; t += LANES) {
+<#list 0..1 as k>
+        ${vector} x${k} = ${load("x", ((x == "u")?then("from", "row")) + " + ${k} * BLOCK + t")};
+        ${vector} y${k} = ${load("y", "column + ${k} * BLOCK + t")};
+        ${vector} z${k} = ${load("z", "row + ${k} * BLOCK + t")};
+<#if y != other>
+        ${vector} o${k} = ${load("other", "column + ${k} * BLOCK + t")};
+</#if>
+</#list>
+<#list 0..1 as k><#list 0..1 as l>
+        s${k}${l} = ${fused("x${k}", "y${l}", "s${k}${l}")};
+        r${k}${l} = ${fused("z${k}", (y == other)?then("y${l}", "o${l}"), "r${k}${l}")};
+</#list></#list>
+      }
+<@addTo "products" {"to": "s00", "to + LANES": "s01", "to + next": "s10", "to + next + LANES": "s11"}/>
+<@addTo "products" {"toOther": "r00", "toOther + LANES": "r01", "toOther + next": "r10", "toOther + next + LANES": "r11"}/>
+    }
+  }
+</#macro>
+<@twins "LowRankVectorSums" "../../formula/LowRankScalarSums">
+package dev.kullback.internal.${asVectors?then("vector.full", "formula")};
+
+<#if asVectors>
 import dev.kullback.internal.formula.LowRankSums;
-import java.util.Arrays;
+<#else>
+import dev.kullback.internal.numerics.Fma;
+</#if>
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Series;
 <@imports/>
 
 <#if asVectors>
-/**
- * {@link LowRankSums} on the Vector API, by dimensions, a column of the factors in each lane: a block's products are a matrix product,
- *
- * <pre>
- * [U, G]ᵀ [V⁻¹G, cW_q] = [ P      UᵀcW_q ]
- *                        [ Q      GᵀcW_q ]
- * </pre>
- *
- * <p>whose right half has the sum {@code W_qᵀcW_q}, and {@code tr M⁻¹GᵀcW_q = tr M⁻¹(Q_c + P_c)}. What it multiplies stays in the L1 cache.
- */
+/** {@link LowRankSums} on the Vector API. */
 <#else>
-/** {@link LowRankVectorSums} without vectors: the same text, so the same bits. */
+/** {@link LowRankSums} without vectors: the same text, so the same bits. */
 </#if>
 public final class ${class} extends LowRankSums {
 <@species/>
-  private static final int MR = ProductKernels.MR;
-  private static final int NR = FullColumns.NR;
 
-  /** r rounded up to whole panels of rows, and the number of column panels. */
-  private int padded;
-
-  private int panels;
-
-  /** U and UM⁻¹ of p, and W of q, {@code [D][padded]}, 0 in columns that are not theirs. */
-  private double[] u = {};
-
-  private double[] solvedU = {};
-  private double[] w = {};
-
-  /** M⁻¹, a row padded. */
-  private double[] m = {};
-
-  /** U and W where they are read, which is where the batch has them if these need no padding. */
-  private double[] fromU = u;
-
-  private double[] fromW = w;
-  private int atU;
-  private int atW;
-
-  /** A block of the product's rows, {@code [a][BLOCK][MR]}, and columns, {@code [b][BLOCK][NR]}, and the product, {@code [b][row][NR]}. */
-  private double[] rows = {};
-
-  private double[] columns = {};
-  private double[] products = {};
-
-  /** By column: sums of d/v_p u, of c g times UM⁻¹, of xc u times UM⁻¹, of |c| u² and of |c| g². */
-  private double[] ofD = {};
-
-  private double[] ofSolvedG = {};
-  private double[] ofSolvedU = {};
-  private double[] ofSizeU = {};
-  private double[] ofSizeG = {};
+  /** Coefficients of {@code e^s = 1 + s + s² (1/2! + s/3! + …)}, the last first. */
+  private static final double[] EXP = Series.exponential(14, 2);
 
   @Override
-  protected void clear() {
-    super.clear();
-    fromU = u;
-    fromW = w;
-  }
-
-  @Override
-  protected void makeRoom() {
-    padded = Math.ceilDiv(rank, MR) * MR;
-    panels = Math.ceilDiv(2 * padded, NR);
-    int length = blocks * BLOCK * padded;
-    if (u.length < length) {
-      solvedU = new double[length];
-      w = new double[length];
-      u = new double[length];
+  protected void takeAlike(Scale kind, int from, int length) {
+    switch (kind) {
+      case STD -> takeStd(from, from + length);
+      case VARIANCE -> takeVariance(from, from + length);
+      case LOG_VARIANCE -> takeLogVariance(from, from + length);
+      case PRECISION -> takePrecision(from, from + length);
     }
-    if (ofD.length < padded) {
-      m = new double[padded * padded];
-      rows = new double[2 * padded * BLOCK];
-      columns = new double[panels * NR * BLOCK];
-      products = new double[panels * NR * 2 * padded];
-      ofSolvedG = new double[padded];
-      ofSolvedU = new double[padded];
-      ofSizeU = new double[padded];
-      ofSizeG = new double[padded];
-      ofD = new double[padded];
-    }
+    weigh(from, from + length);
   }
+<@excess "Std">
+      ${vector} a = ${mul("s", load("ratios", "h"))};
+      ${vector} x = ${mul("a", add("a", "2"))};
+</@excess>
+<@excess "Variance">
+      ${vector} x = ${mul("s", load("ratios", "h"))};
+</@excess>
+<@excess "LogVariance">
+<@polynomial "exp" "EXP" "s"/>
+      ${vector} x = ${add("s", mul("ss", "exp"))};
+</@excess>
+<@excess "Precision">
+      ${vector} x = ${div(neg("s"), load("q", "h"))};
+</@excess>
 
-  /** Copies W of a Gaussian to where its columns are padded. */
-  private void pad(LowRankBatch batch, int i, double[] to) {
-    int d = batch.dimension();
-    int r = batch.rank();
-    int from = i * d * r;
-    for (int h = 0; h < d; h++) {
-      int at = h * padded;
-      for (int k = 0; k < r; k++) {
-        to[at + k] = batch.factor()[from + h * r + k];
+  /** Takes c and d/v, and sums what is of the diagonal: with {@code y = x/(1+x)} and z = xy, {@code x − ln(1+x) = z/2 + (x+y)/2 (1 − u/sinh u)} of u = ln(1+x), t² = z/4. */
+  private void weigh(int from, int end) {
+    double[] meanQ = this.meanQ;
+    double[] meanP = this.meanP;
+    double[] inverses = this.inverses;
+    double[] leverages = this.leverages;
+    double[] excesses = this.excesses;
+    double[] changes = this.changes;
+    double[] differences = this.differences;
+    for (int v = 0; v < LANES; v += V) {
+      ${vector} squares = ${zero()};
+      ${vector} less = ${zero()};
+      ${vector} traces = ${zero()};
+      ${vector} most = ${zero()};
+      for (int h = from + v; h < end; h += LANES) {
+        ${vector} difference = ${sub(load("meanQ", "h"), load("meanP", "h"))};
+        ${vector} inverse = ${load("inverses", "h")};
+        ${vector} weighed = ${mul("difference", "inverse")};
+        ${store("weighed", "differences", "h")};
+        squares = ${fused("difference", "weighed", "squares")};
+        ${vector} x = ${load("excesses", "h")};
+        ${vector} size = ${abs("x")};
+        most = ${max("size", "most")};
+        ${vector} y = ${div("x", add("x", "1"))};
+        ${vector} change = ${mul("y", "inverse")};
+        ${store("change", "changes", "h")};
+        ${vector} xc = ${mul("x", "change")};
+        traces = ${fused("xc", load("leverages", "h"), "traces")};
+        ${vector} z = ${mul("x", "y")};
+        ${vector} t = ${mul("z", "0.25")};
+<@polynomial "sinh" "SINH" "t"/>
+        ${vector} half = ${mul(mul(add("x", "y"), "0.5"), mul("t", "sinh"))};
+        ${vector} term = ${add(mul("z", "0.5"), "half")};
+        less = ${add("term", "less")};
       }
-      Arrays.fill(to, at + r, at + padded, 0);
+<@addTo "ofDiagonal" {"0": "squares", "LANES": "less", "2 * LANES": "traces"}/>
+      ${store(max("most", load("ofDiagonal", "3 * LANES + v")), "ofDiagonal", "3 * LANES + v")};
     }
   }
 
   @Override
-  protected void takeP(LowRankBatch p, int j) {
-    int d = p.dimension();
-    boolean isPadded = p.rank() != padded;
-    if (isPadded) {
-      pad(p, j, u);
-    }
-    fromU = isPadded ? u : p.factor();
-    atU = isPadded ? 0 : j * d * padded;
-    for (int k = 0; k < rank; k++) {
-      System.arraycopy(inverse, k * rank, m, k * padded, rank);
-      Arrays.fill(m, k * padded + rank, (k + 1) * padded, 0);
-    }
-    for (int h = 0; h < d; h++) {
-      solve(h * padded);
-    }
-  }
-
-  /** Computes uM⁻¹ of a row of U. */
-  private void solve(int at) {
-    double[] m = this.m;
-    double[] u = fromU;
+  protected void addSolved(int column, int solved, double by) {
+    double[] u = this.u;
     double[] solvedU = this.solvedU;
-    int from = atU + at;
-    for (int v = 0; v < padded; v += V) {
-      ${vector} sum = ${zero()};
-      for (int k = 0; k < rank; k++) {
-        ${vector} x = ${load("m", "k * padded + v")};
-        ${vector} y = ${broadcast("u[from + k]")};
-        sum = ${fma("x", "y", "sum")};
-      }
-      ${store("sum", "solvedU", "at + v")};
+    for (int t = 0; t < BLOCK; t += V) {
+      ${vector} x = ${load("u", "column + t")};
+      ${vector} sum = ${load("solvedU", "solved + t")};
+      ${store(fused("x", asVectors?then(broadcast("by"), "by"), "sum"), "solvedU", "solved + t")};
     }
   }
 
   @Override
-  protected void sumProducts(LowRankBatch q, int i) {
-    int d = q.dimension();
-    boolean isPadded = q.rank() != padded;
-    if (isPadded) {
-      pad(q, i, w);
+  protected void addUp(int block, int length) {
+    int from = block * columns * BLOCK;
+    for (int k = 0; k < rank; k++) {
+      weigh(block * BLOCK, from + k * BLOCK, k * BLOCK, length, k * LANES);
+      if (mostExcess > 0) {
+        change(block * BLOCK, from + k * BLOCK, k * BLOCK, length, k * LANES);
+      }
     }
-    fromW = isPadded ? w : q.factor();
-    atW = isPadded ? 0 : i * d * padded;
-    int height = 2 * padded;
-    int width = isShared ? padded : 2 * padded;
-    for (int b = 0; b < blocks; b++) {
-      int length = Math.min(BLOCK, d - b * BLOCK);
-      for (int v = 0; v < padded; v += V) {
-        int at = b * BLOCK * padded + v;
-        pack(at, inverses[b], length, v);
-        if (isShared) {
-          addDifferences(at, differences[b], length, v, b == 0);
-        } else {
-          change(at, changes[b], length, v);
-          addDifferences(at, differences[b], length, v, b == 0);
-          addChanges(at, b, length, v);
+    int all = columns * columns * LANES;
+    for (int k = 0; k < columns; k += 2) {
+      int row = k * BLOCK;
+      for (int l = 0; l < columns; l += 2) {
+        int column = l * BLOCK;
+        int to = (k * columns + l) * LANES;
+        multiply(from + row, row, column, length, to, to + all);
+        if (mostExcess > 0 && l <= k) {
+          multiplyChanged(row, column, length, to + 2 * all, to + 3 * all);
         }
       }
-      for (int c = 0; c < width; c += NR) {
-        ${twin}ProductMicroKernels.multiply(
-            rows, 0, BLOCK, height, columns, c * BLOCK, length, width - c, products, c * height, b == 0);
+    }
+  }
+
+  /** Computes a column of G and V⁻¹G, and sums that of UᵀV⁻¹d. */
+  private void weigh(int h, int at, int column, int length, int to) {
+    double[] inverses = this.inverses;
+    double[] differences = this.differences;
+    double[] u = this.u;
+    double[] w = this.w;
+    double[] g = this.g;
+    double[] weighedG = this.weighedG;
+    for (int v = 0; v < LANES; v += V) {
+      ${vector} sum = ${zero()};
+      for (int t = v; t < length; t += LANES) {
+        ${vector} x = ${load("u", "at + t")};
+        ${vector} difference = ${sub(load("w", "column + t"), "x")};
+        ${store("difference", "g", "column + t")};
+        ${store(mul("difference", load("inverses", "h + t")), "weighedG", "column + t")};
+        sum = ${fused("x", load("differences", "h + t"), "sum")};
       }
-    }
-    finish(height);
-  }
-
-  /** Packs U, G and V⁻¹G of some columns in a block. */
-  private void pack(int at, double[] inverses, int length, int v) {
-    double[] u = fromU;
-    double[] w = fromW;
-    double[] rows = this.rows;
-    double[] columns = this.columns;
-    int row = v / MR * BLOCK * MR + v % MR;
-    int below = (padded + v) / MR * BLOCK * MR + v % MR;
-    int column = v / NR * BLOCK * NR + v % NR;
-    for (int t = 0; t < length; t++) {
-      ${vector} x = ${load("u", "atU + at + t * padded")};
-      ${vector} y = ${load("w", "atW + at + t * padded")};
-      ${vector} g = ${sub("y", "x")};
-      ${store("x", "rows", "row + t * MR")};
-      ${store("g", "rows", "below + t * MR")};
-      ${vector} weighed = ${mul("g", "inverses[t]")};
-      ${store("weighed", "columns", "column + t * NR")};
+<@addTo "ofColumns" {"to": "sum"}/>
     }
   }
 
-  /** Packs cW_q. */
-  private void change(int at, double[] changes, int length, int v) {
-    double[] w = fromW;
-    double[] columns = this.columns;
-    int from = padded + v;
-    int column = from / NR * BLOCK * NR + from % NR;
-    for (int t = 0; t < length; t++) {
-      ${vector} x = ${load("w", "atW + at + t * padded")};
-      ${vector} changed = ${mul("x", "changes[t]")};
-      ${store("changed", "columns", "column + t * NR")};
-    }
-  }
-
-  private void addDifferences(int at, double[] differences, int length, int v, boolean first) {
-    double[] u = fromU;
-    ${vector} sum = ${zero()};
-    for (int t = 0; t < length; t++) {
-      ${vector} x = ${load("u", "atU + at + t * padded")};
-      ${vector} y = ${broadcast("differences[t]")};
-      sum = ${fma("x", "y", "sum")};
-    }
-<@addTo {"sum": "ofD"}/>
-  }
-
-  /** Adds what c weighs of some columns in a block. */
-  private void addChanges(int at, int b, int length, int v) {
-    double[] u = fromU;
+  /** Computes a column of cG and cW_q, and sums what c weighs of it. */
+  private void change(int h, int at, int column, int length, int to) {
+    double[] changes = this.changes;
+    double[] u = this.u;
     double[] solvedU = this.solvedU;
-    double[] rows = this.rows;
-    double[] changes = this.changes[b];
-    double[] excesses = this.excesses[b];
-    int below = (padded + v) / MR * BLOCK * MR + v % MR;
-    ${vector} ofG = ${zero()};
-    ${vector} ofU = ${zero()};
-    ${vector} sizeU = ${zero()};
-    ${vector} sizeG = ${zero()};
-    for (int t = 0; t < length; t++) {
-      ${vector} x = ${load("u", "atU + at + t * padded")};
-      ${vector} solved = ${load("solvedU", "at + t * padded")};
-      ${vector} g = ${load("rows", "below + t * MR")};
-      ${vector} c = ${broadcast("changes[t]")};
-      ${vector} xc = ${broadcast("excesses[t]")};
-      ${vector} y = ${mul("c", "g")};
-      ofG = ${fma("y", "solved", "ofG")};
-      ${vector} z = ${mul("xc", "x")};
-      ofU = ${fma("z", "solved", "ofU")};
-      ${vector} size = ${abs("c")};
-      ${vector} s = ${mul("size", "x")};
-      sizeU = ${fma("s", "x", "sizeU")};
-      ${vector} r = ${mul("size", "g")};
-      sizeG = ${fma("r", "g", "sizeG")};
+    double[] w = this.w;
+    double[] g = this.g;
+    double[] changedG = this.changedG;
+    double[] changedW = this.changedW;
+    int all = columns * LANES;
+    for (int v = 0; v < LANES; v += V) {
+      ${vector} sum = ${zero()};
+      ${vector} sizeU = ${zero()};
+      ${vector} sizeG = ${zero()};
+      for (int t = v; t < length; t += LANES) {
+        ${vector} c = ${load("changes", "h + t")};
+        ${vector} difference = ${load("g", "column + t")};
+        ${vector} changed = ${mul("c", "difference")};
+        ${store("changed", "changedG", "column + t")};
+        ${store(mul("c", load("w", "column + t")), "changedW", "column + t")};
+        sum = ${fused("changed", load("solvedU", "at + t"), "sum")};
+        ${vector} x = ${load("u", "at + t")};
+        ${vector} size = ${abs("c")};
+        sizeU = ${fused(mul("size", "x"), "x", "sizeU")};
+        sizeG = ${fused(mul("size", "difference"), "difference", "sizeG")};
+      }
+<@addTo "ofColumns" {"all + to": "sum", "2 * all + to": "sizeU", "3 * all + to": "sizeG"}/>
     }
-    boolean first = b == 0;
-<@addTo {"ofG": "ofSolvedG", "ofU": "ofSolvedU", "sizeU": "ofSizeU", "sizeG": "ofSizeG"}/>
   }
 
-  /** Takes the sums from where they were added up. */
-  private void finish(int height) {
-    traceOfG = 0;
-    traceOfU = 0;
-    for (int k = 0; k < rank; k++) {
-      ud[k] = ofD[k];
-      for (int l = 0; l < rank; l++) {
-        int at = l / NR * height * NR + l % NR;
-        ofUG[k * rank + l] = products[at + k * NR];
-        ofGG[k * rank + l] = products[at + (padded + k) * NR];
-      }
-    }
-    if (isShared) {
-      Arrays.fill(ofWW, 0);
-      Arrays.fill(sizeU, 0);
-      Arrays.fill(sizeG, 0);
-      return;
-    }
-    for (int k = 0; k < rank; k++) {
-      traceOfG += ofSolvedG[k];
-      traceOfU += ofSolvedU[k];
-      sizeU[k] = ofSizeU[k];
-      sizeG[k] = ofSizeG[k];
-      for (int l = 0; l < rank; l++) {
-        int c = padded + l;
-        int at = c / NR * height * NR + c % NR;
-        double ofG = products[at + (padded + k) * NR];
-        ofWW[k * rank + l] = products[at + k * NR] + ofG;
-        traceOfG += inverse[k * rank + l] * ofG;
-      }
-    }
-  }
+<@products name="multiply" x="u" y="weighedG" z="g" other="weighedG"/>
+<@products name="multiplyChanged" x="g" y="changedG" z="w" other="changedW"/>
 }
 </@twins>
