@@ -19,6 +19,9 @@ public abstract class LowRankSums {
 
   protected static final int LANES = 8;
 
+  /** Numbers that arrays made one after the other are longer than they need be: a store delays loads that are 4 KiB away from it. */
+  private static final int APART = 136;
+
   /** Greatest |x| of scales that are alike. */
   private static final double ALIKE = 0.25;
 
@@ -124,8 +127,8 @@ public abstract class LowRankSums {
   /** Sums the products of a block, whose W is at hand, of so many dimensions, whole lanes. */
   protected abstract void addUp(int block, int length);
 
-  /** Adds multiples of a column of U to one of UM⁻¹. */
-  protected abstract void addSolved(int column, int solved, double by);
+  /** Adds multiples of a column of U in a block to one of UM⁻¹. */
+  protected abstract void addSolved(int column, int solved, double by, int length);
 
   /** Drops the caller's batches. */
   void clear() {
@@ -199,7 +202,7 @@ public abstract class LowRankSums {
 
   private static double[] zeros(double[] array, int length) {
     if (array.length < length) {
-      return new double[length];
+      return new double[length + APART];
     }
     Arrays.fill(array, 0);
     return array;
@@ -247,12 +250,12 @@ public abstract class LowRankSums {
     Arrays.fill(solvedU, 0, blocks * columns * BLOCK, 0);
     for (int b = 0; b < blocks && rank > 0; b++) {
       int at = b * columns * BLOCK;
-      copy(p, j, b, u, at);
+      int length = copy(p, j, b, u, at);
       for (int k = 0; k < rank; k++) {
         for (int l = 0; l < rank; l++) {
-          addSolved(at + l * BLOCK, at + k * BLOCK, inverse[k * rank + l]);
+          addSolved(at + l * BLOCK, at + k * BLOCK, inverse[k * rank + l], length);
         }
-        for (int t = 0; t < BLOCK; t++) {
+        for (int t = 0; t < length; t++) {
           leverages[b * BLOCK + t] += u[at + k * BLOCK + t] * solvedU[at + k * BLOCK + t];
         }
       }

@@ -148,10 +148,10 @@ public final class ${class} extends LowRankSums {
   }
 
   @Override
-  protected void addSolved(int column, int solved, double by) {
+  protected void addSolved(int column, int solved, double by, int length) {
     double[] u = this.u;
     double[] solvedU = this.solvedU;
-    for (int t = 0; t < BLOCK; t += V) {
+    for (int t = 0; t < length; t += V) {
       ${vector} x = ${load("u", "column + t")};
       ${vector} sum = ${load("solvedU", "solved + t")};
       ${store(fused("x", asVectors?then(broadcast("by"), "by"), "sum"), "solvedU", "solved + t")};
