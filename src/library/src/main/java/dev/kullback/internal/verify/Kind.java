@@ -24,7 +24,8 @@ record Kind(Form form, Spread spread, boolean isDoubleQ, boolean isDoubleP) {
           floats(Form.FULL_DIAGONAL, Spread.WIDE),
           doubles(Form.SHARED_FULL, Spread.WIDE),
           floats(Form.LOW_RANK, Spread.WIDE),
-          doubles(Form.LOW_RANK, Spread.WIDE));
+          doubles(Form.LOW_RANK, Spread.WIDE),
+          doubles(Form.LOW_RANK, Spread.NEAR));
 
   /** How batches state covariances. */
   enum Form {
