@@ -1,7 +1,6 @@
 package dev.kullback.internal.rows;
 
 import dev.kullback.internal.numerics.Compensation;
-import org.jspecify.annotations.Nullable;
 
 /** Makes of log-densities at a point the probabilities that it is of each component of a mixture. */
 public final class Responsibilities {
@@ -20,24 +19,17 @@ public final class Responsibilities {
     }
   }
 
-  /**
-   * Normalizes the columns from {@code from} to {@code to − 1}, as of one mixture, and returns whether any density is a number above 0.
-   *
-   * @param weights null for those of 1
-   */
-  public static boolean normalize(
-      double[] x, int first, double @Nullable [] weights, int from, int to) {
+  private static void normalize(double[] x, int first, double[] weights, int from, int to) {
     double most = Double.NEGATIVE_INFINITY;
     for (int j = from; j < to; j++) {
-      most = weights == null || weights[j] > 0 ? Math.max(most, x[first + j]) : most;
+      most = weights[j] > 0 ? Math.max(most, x[first + j]) : most;
     }
     boolean isEqual = most == Double.NEGATIVE_INFINITY; // ∞ − ∞ is NaN
     double sum = 0;
     double errors = 0;
     for (int j = from; j < to; j++) {
       double density = isEqual ? 1 : Math.exp(x[first + j] - most);
-      double weight = weights == null ? 1 : weights[j];
-      double term = weight == 0 ? 0 : weight * density;
+      double term = weights[j] == 0 ? 0 : weights[j] * density;
       x[first + j] = term;
       double next = sum + term;
       errors += Compensation.error(sum, term, next);
@@ -47,6 +39,5 @@ public final class Responsibilities {
     for (int j = from; j < to; j++) {
       x[first + j] /= total;
     }
-    return !isEqual;
   }
 }

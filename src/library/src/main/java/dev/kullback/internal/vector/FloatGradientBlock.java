@@ -39,9 +39,11 @@ final class FloatGradientBlock {
       FloatGradientForm p,
       int column0,
       int columns) {
-    boolean isHeld = true;
-    for (int i = 0; i < rows; i++) {
-      isHeld &=
+    int row = q.beyond.nextSetBit(row0);
+    int column = p.beyond.nextSetBit(column0);
+    boolean isHeld = (row < 0 || row >= row0 + rows) && (column < 0 || column >= column0 + columns);
+    for (int i = 0; i < rows && isHeld; i++) {
+      isHeld =
           cotangents.read(
               row0 + i,
               column0,
@@ -51,9 +53,7 @@ final class FloatGradientBlock {
               FloatGradientForm.LEAST_WEIGHT,
               FloatGradientForm.MOST_WEIGHT);
     }
-    int row = q.beyond.nextSetBit(row0);
-    int column = p.beyond.nextSetBit(column0);
-    return isHeld && (row < 0 || row >= row0 + rows) && (column < 0 || column >= column0 + columns);
+    return isHeld;
   }
 
   /** Adds the block's sums to those of all, as {@link GradientKernel#add} does. */

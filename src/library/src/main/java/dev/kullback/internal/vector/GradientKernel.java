@@ -4,10 +4,12 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
+import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
+import java.util.Arrays;
 
 /**
  * Sums up the derivatives of divergences, each times its cotangent, over the pairs of a block. A block is computed in float where accuracy of
@@ -61,6 +63,9 @@ public final class GradientKernel {
       return areStd || (areVariances && !term.isByStd()) ? NUMBERS : PARTS;
     }
   }
+
+  /** Share of the greatest, about e⁻⁷⁰⁷, below which one is 0. */
+  private static final double LEAST_SHARE = 0x1p-1020;
 
   /** Elements of plain code that take as long as a dimension of a pair. */
   private static final int PAIR_TERMS = 16;
@@ -161,6 +166,45 @@ public final class GradientKernel {
           sumsQ,
           sumsP,
           worker);
+    }
+  }
+
+  /**
+   * Stores the shares {@code factor · e^−x_j / Σ_k e^−x_k} of n numbers, which it overwrites, from an index on; 0 of all if they are infinite, and of a number
+   * e⁻⁷⁰⁷ of the greatest. The sum is of pieces of {@link Compensation#BLOCK} terms.
+   */
+  public void weigh(double[] x, int first, int n, double factor, double[] to, int at) {
+    double least = Double.POSITIVE_INFINITY;
+    for (int j = first; j < first + n; j++) {
+      least = x[j] < least ? x[j] : least; // Math.min takes care of NaN and −0
+    }
+    if (least == Double.POSITIVE_INFINITY) { // ∞ − ∞ is NaN
+      Arrays.fill(to, at, at + n, 0);
+      return;
+    }
+    if (vectors) {
+      Elementary.toExponentials(x, first, first + n, least);
+    } else {
+      ScalarElementary.toExponentials(x, first, first + n, least);
+    }
+    double sum = 0;
+    double errors = 0;
+    for (int j = first; j < first + n; ) {
+      double even = 0;
+      double odd = 0;
+      int end = Math.min(first + n - j, 2 * Compensation.BLOCK) + j;
+      for (; j + 1 < end; j += 2) {
+        even += x[j];
+        odd += x[j + 1];
+      }
+      even += j < end ? x[j++] : 0;
+      double next = sum + (even + odd);
+      errors += Compensation.error(sum, even + odd, next);
+      sum = next;
+    }
+    double share = factor / (sum + errors);
+    for (int j = 0; j < n; j++) {
+      to[at + j] = x[first + j] < LEAST_SHARE ? 0 : x[first + j] * share;
     }
   }
 

@@ -1,4 +1,16 @@
 <#include "Lanes.ftl">
+<#-- Of x from 0 to 708 declares 2^−n and p = e^ρ − 1, where x = n ln 2 − ρ, |ρ| ≤ ½ ln 2. -->
+<#macro exponential>
+      ${vector} rounded = ${fma("x", broadcast("LOG2_E"), broadcast("ROUND"))};
+      ${vector} n = ${sub("rounded", "ROUND")};
+      ${vector} r = ${fma("n", broadcast("LN2_LOW"), fma("n", broadcast("LN2_HIGH"), neg("x")))};
+      ${vector} p = ${broadcast("INVERSE_FACTORIALS[13]")};
+<#list 12..0 as k>
+      p = ${fma("p", "r", broadcast("INVERSE_FACTORIALS[${k}]"))};
+</#list>
+      p = ${fma(mul("p", "r"), "r", "r")};
+      ${vector} power = ${ofBits(shiftLeft(sub(broadcast("1023L", "Long"), bits("rounded")), "52"))};
+</#macro>
 <#macro emitElementary>
 package dev.kullback.internal.vector;
 
@@ -10,7 +22,7 @@ import jdk.incubator.vector.VectorOperators;
 </@imports>
 
 <#if asVectors>
-/** Logarithms of products, and what is made of sums at last: Hellinger's distances and roots. */
+/** Logarithms of products, exponentials, and what is made of sums at last: Hellinger's distances and roots. */
 <#else>
 /** {@link Elementary} without vectors: the same text, so the same bits. */
 </#if>
@@ -107,17 +119,22 @@ final class ${class} {
   static void toHellinger(double[] values, int count) {
     for (int at = 0; at < count; at += V) {
       ${vector} x = ${min(load("values", "at"), "MOST")};
-      ${vector} rounded = ${fma("x", broadcast("LOG2_E"), broadcast("ROUND"))};
-      ${vector} n = ${sub("rounded", "ROUND")};
-      ${vector} r = ${fma("n", broadcast("LN2_LOW"), fma("n", broadcast("LN2_HIGH"), neg("x")))};
-      ${vector} p = ${broadcast("INVERSE_FACTORIALS[INVERSE_FACTORIALS.length - 1]")};
-      for (int k = INVERSE_FACTORIALS.length - 2; k >= 0; k--) {
-        p = ${fma("p", "r", broadcast("INVERSE_FACTORIALS[k]"))};
-      }
-      p = ${fma(mul("p", "r"), "r", "r")};
-      ${vector} power = ${ofBits(shiftLeft(sub(broadcast("1023L", "Long"), bits("rounded")), "52"))};
+<@exponential/>
       ${store(sqrt(fma(neg("power"), "p", sub(broadcast("1"), "power"))), "values", "at")};
     }
+  }
+
+  /** Makes e^(least − x) of numbers [from, to), each at least {@code least}, and about e^−708 of those for which it is no more. */
+  static void toExponentials(double[] values, int from, int to, double least) {
+    int at = from;
+    for (; at + V <= to; at += V) {
+      ${vector} x = ${min(sub(load("values", "at"), "least"), "708")};
+<@exponential/>
+      ${store(fma("power", "p", "power"), "values", "at")};
+    }
+<#if asVectors>
+    ScalarElementary.toExponentials(values, at, to, least);
+</#if>
   }
 }
 </#macro>

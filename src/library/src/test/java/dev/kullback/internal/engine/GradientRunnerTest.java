@@ -10,9 +10,9 @@ class GradientRunnerTest {
   /** Whole blocks of rows, eight of long ones, and fewer where an array does not hold eight. */
   @ParameterizedTest
   @CsvSource({
-    "1000000, 100, 10464",
+    "1000000, 100, 41920",
     "50, 100, 50",
-    "1000, 10000, 96",
+    "1000, 10000, 416",
     "1000, 200000, 8",
     "5, 200000, 5",
     "1000, 268435454, 8",
