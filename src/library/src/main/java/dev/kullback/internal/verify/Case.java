@@ -280,9 +280,9 @@ final class Case implements AutoCloseable {
     return gradients;
   }
 
-  /** Returns what they are pair by pair. */
+  /** Returns what they are. */
   Expected expectedGradients() {
-    return gradients().expected(Term.required(formula));
+    return gradients().expected(Term.required(formula), pair);
   }
 
   /** Returns mixtures of its Gaussians. */
