@@ -28,7 +28,7 @@ final class FloatGradientBlock {
   private final float[] leastOfColumns = new float[SIDE];
 
   private final float[] chunk = new float[CHUNK * FloatGradientForm.FIELDS * W];
-  private final float[] chunkSums = new float[2 * CHUNK * 2 * W];
+  private final float[] chunkSums = new float[CHUNK * 2 * W];
 
   /** Takes the cotangents of a block, and returns whether they and its Gaussians are in range. */
   boolean take(

@@ -175,9 +175,6 @@ final class ${class} {
   private static final int CHUNK = GradientKernel.CHUNK;
   private static final int CHUNKS = SIDE / CHUNK;
 
-  /** Where the totals of a chunk's columns begin, behind their sums of a part. */
-  private static final int TOTALS = CHUNK * 2 * W;
-
   /** Rows whose terms are added to a chunk's sums of columns: of double all, as its bound allows for some thousand roundings. */
   private static final int PART = Float.SIZE == 32 ? CHUNK : SIDE;
 
@@ -202,7 +199,7 @@ final class ${class} {
    * @param sumsQ receives two sums for each dimension of each row, SIDE rows: by the mean and by the scale
    * @param sumsP receives those of each column, negated
    * @param chunk working memory for the columns of a chunk
-   * @param chunkSums working memory for their sums, twice
+   * @param chunkSums working memory for their sums
    */
   static void block(
       Term term,
@@ -229,15 +226,14 @@ final class ${class} {
           square(n, chunk);
         }
         for (int part = 0; part < rows; part += PART) {
-          Arrays.fill(chunkSums, 0, n * (2 * V), 0); // those of the part; of all before it, from TOTALS on
+          Arrays.fill(chunkSums, 0, n * (2 * V), 0);
           int end = Math.min(rows, part + PART);
           for (int i = part; i < end; i += ${GROUP}) {
             rows(term, difference, q, q0 + lane, i, rows - 1, chunk, from, weights, list, ends, sumsQ, chunkSums, lane);
           }
           boolean isScaled = term == Term.KL && difference != Difference.PRECISIONS;
-          addPart(isScaled, part == 0, chunk, n, chunkSums);
+          addPart(isScaled, part == 0, chunk, n, chunkSums, sumsP, from * (2 * W) + lane);
         }
-        unpack(chunkSums, n, sumsP, from * (2 * W) + lane);
       }
     }
   }
@@ -330,32 +326,24 @@ final class ${class} {
     }
   }
 
-  /** Adds a part's sums of a chunk's columns to the totals, times 1/v if that is left to do. */
+  /** Adds a part's sums of n columns to the block's, times 1/v if that is left to do. */
   private static void addPart(
-      boolean isScaled, boolean isFirst, float[] p, int n, float[] chunkSums) {
+      boolean isScaled, boolean isFirst, float[] p, int n, float[] chunkSums, float[] sumsP, int first) {
     for (int j = 0; j < n; j++) {
-      int at = j * (2 * V);
-      ${vector} a = ${load("chunkSums", "at")};
-      ${vector} b = ${load("chunkSums", "at + V")};
+      int to = first + j * (2 * W);
+      ${vector} a = ${load("chunkSums", "j * (2 * V)")};
+      ${vector} b = ${load("chunkSums", "j * (2 * V) + V")};
       if (isScaled) {
         ${vector} r = ${load("p", "(j * FIELDS + 3) * V")};
         a = ${mul("a", "r")};
         b = ${mul("b", "r")};
       }
       if (!isFirst) {
-        a = ${add("a", load("chunkSums", "TOTALS + at"))};
-        b = ${add("b", load("chunkSums", "TOTALS + at + V"))};
+        a = ${add("a", load("sumsP", "to"))};
+        b = ${add("b", load("sumsP", "to + W"))};
       }
-      ${store("a", "chunkSums", "TOTALS + at")};
-      ${store("b", "chunkSums", "TOTALS + at + V")};
-    }
-  }
-
-  /** Unpacks the totals of n columns. */
-  private static void unpack(float[] chunkSums, int n, float[] sumsP, int to) {
-    for (int j = 0; j < n; j++, to += 2 * W) {
-      ${store(load("chunkSums", "TOTALS + j * (2 * V)"), "sumsP", "to")};
-      ${store(load("chunkSums", "TOTALS + j * (2 * V) + V"), "sumsP", "to + W")};
+      ${store("a", "sumsP", "to")};
+      ${store("b", "sumsP", "to + W")};
     }
   }
 <#list loops as loop>
