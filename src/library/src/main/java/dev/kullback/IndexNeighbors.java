@@ -37,11 +37,12 @@ public final class IndexNeighbors extends SearchResult {
   }
 
   /**
-   * {@return a number x, in nats, for which it is certain that each reference that is not in row i has a divergence of at least x} References that the
+   * {@return a number x, in nats, for which it is certain that each reference that is not in row i has a divergence of at least x, or for points what
+   * they rank by} References that the
    * query's filter or ids leave out do not count.
    *
    * <p>Of a complete row, x is the k-th value, or the radius, or +∞ if all references of the index are in the row. Of another one, it is the least lower bound of the
-   * references that were left, whose rounding is counted, or the last value of k if that is less; 0 where the search had not gone over all references. Entries
+   * references that were left, whose rounding is counted, or the last value of k if that is less; 0, or by density the least negative log-density that there can be, where the search had not gone over all references. Entries
    * of a row of the nearest that are less than x are the nearest ones of all.
    *
    * @param i the row, in [0, N)

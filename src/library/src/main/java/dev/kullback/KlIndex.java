@@ -45,7 +45,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Results</b> are exact. {@link #nearest} finds, for each query x, the k smallest of {@code KL(x ‖ p)} in nats over the
  * references p, in the order of exact arithmetic and ties by the lower id. Wherever methods and pages write {@code KL(x ‖ p)}, an index of
- * another {@linkplain Builder#divergence divergence} ranks by that of x and p instead, and one of full covariances by values in double. Ids and values are exactly those that
+ * another {@linkplain Builder#divergence divergence} ranks by that of x and p instead, one of full covariances by values in double, and queries that are points by {@linkplain #nearest(Gaussians, int) distance or density}. Ids and values are exactly those that
  * {@link KlEngine#search(Gaussians, Gaussians, Query)} with {@link Query#exact()} gives for one batch of the
  * same Gaussians in the order of their ids. They do not depend on the order of changes, on commits, or on the number of threads.
  * A search of diagonal Gaussians reads codes of 2 bytes for each dimension of a reference, or 8 bytes of {@code float}, which bound the divergence, and
@@ -292,7 +292,7 @@ public final class KlIndex implements AutoCloseable {
      * where the references do not fit the processor's cache. By default, each query has its own pass.
      *
      * <p>A query that comes while others are answered waits until these have their answers, or eight wait, but no longer than this; any other
-     * does not wait. Only searches of one diagonal query for the nearest, without a filter, ids that count or not, and {@link Query#approximate}, and with the same k and
+     * does not wait. Only searches of one diagonal query, not of a point, for the nearest, without a filter, ids that count or not, and {@link Query#approximate}, and with the same k and
      * direction, are gathered, and only where the index has not changed in between. Interruption, a timeout or a failure of one does not affect the
      * rest. A gathered {@link KlIndex#query} allocates.
      *
@@ -606,6 +606,9 @@ public final class KlIndex implements AutoCloseable {
   private Batch references(long[] ids, Gaussians batch) {
     Objects.requireNonNull(ids, "ids");
     Batch checked = checked(batch, "batch");
+    if (checked.arePoints()) {
+      checked.checkDefinite("batch"); // throws
+    }
     if (hasFullCovariances() && checked instanceof DiagonalBatch && checked.size() > 0) {
       throw new IllegalArgumentException(
           "batch is diagonal, and this index has full covariances; add FullGaussians, such as of factors with σ on the diagonal");
@@ -637,7 +640,7 @@ public final class KlIndex implements AutoCloseable {
       throw new IllegalArgumentException(
           name + " is deterministic (std 0); an index takes Gaussians with std > 0");
     }
-    if (divergence.formula.needsInverse() || batch.arePoints()) {
+    if (divergence.formula.needsInverse() && !batch.arePoints()) {
       batch.checkDefinite(name);
     }
     if (batch instanceof DiagonalBatch diagonal && hasFullCovariances()) {
@@ -646,13 +649,33 @@ public final class KlIndex implements AutoCloseable {
     return batch;
   }
 
+  private Batch checkedQueries(Gaussians given) {
+    Batch batch = checked(given, "queries");
+    if (batch.arePoints()) {
+      checkTakesPoints();
+    }
+    return batch;
+  }
+
+  private void checkTakesPoints() {
+    if (!divergence.formula.needsInverse()) {
+      throw new IllegalArgumentException(
+          "an index of the divergence %s takes no points, as its references may have std 0, where no density is; an index of another divergence, or a KlEngine, does"
+              .formatted(divergence.name()));
+    }
+  }
+
   // --- searches
 
   /**
    * Finds, for every query, the k references with the smallest {@code KL(x_i ‖ p)}, nearest first and ties to the lower id, or all if
    * there are fewer.
    *
-   * @param queries N Gaussians x_i, of dimension D; diagonal ones, unless the index has full covariances
+   * <p>Of {@linkplain DiagonalGaussians#ofPoints(float[], int) points}, it ranks by the squared Mahalanobis distance {@code ‖L⁻¹(x_i − μ)‖²} instead, as
+   * {@link KlEngine#nearest(Gaussians, Gaussians, int)} does, and so does every search by a batch; {@link Query#byLogDensity} ranks by density. An index of
+   * {@link Divergence#WASSERSTEIN_2} or its square, whose references may have σ = 0, refuses points.
+   *
+   * @param queries N Gaussians x_i, or points, of dimension D; diagonal ones, unless the index has full covariances
    * @param k the number of references, at least 1
    * @return the references found for each query
    * @throws IllegalArgumentException if k is less than 1, the dimensions differ, the queries are deterministic, or full in a diagonal index, or the
@@ -665,8 +688,10 @@ public final class KlIndex implements AutoCloseable {
   /**
    * Finds, for every query, all references with {@code KL(x_i ‖ p) ≤ radius}, by ascending id.
    *
-   * @param queries N Gaussians x_i, of dimension D; diagonal ones, unless the index has full covariances
-   * @param radius in nats, at least 0
+   * <p>Of points it is a gate: {@code within(points, 9.21)} finds all whose squared Mahalanobis distance is at most that, 99 % of two dimensions.
+   *
+   * @param queries N Gaussians x_i, or points, of dimension D; diagonal ones, unless the index has full covariances
+   * @param radius in nats, or of squared distances, at least 0
    * @return the references found for each query
    * @throws IllegalArgumentException if the radius is negative or NaN, the dimensions differ, the queries are deterministic, or full in a diagonal
    *     index, or the result would have more than the 2³¹ − 9 elements of an array
@@ -679,7 +704,7 @@ public final class KlIndex implements AutoCloseable {
    * Searches with options, such as {@link Query#reverse()}, {@link Query#filter} and {@link Query#timeout}. All queries of a call see the
    * same state of the index. With {@link Query#timeout} and {@link Query#approximate}, rows may be {@linkplain IndexNeighbors#isComplete incomplete}.
    *
-   * @param queries N Gaussians x_i, of dimension D; diagonal ones, unless the index has full covariances
+   * @param queries N Gaussians x_i, or points, of dimension D; diagonal ones, unless the index has full covariances
    * @param query what to look for, without {@link Query#excludeSelf()}, {@link Query#offset} and {@link Query#resumeAfter}
    * @return the references found for each query
    * @throws IllegalArgumentException as of {@link #nearest} and {@link #within}, if there are more pairs than {@link Query#maxPairs}, or if
@@ -687,8 +712,8 @@ public final class KlIndex implements AutoCloseable {
    */
   public IndexNeighbors search(Gaussians queries, Query query) {
     try (Snapshot state = acquire()) {
-      Batch batch = checked(queries, "queries");
-      Objects.requireNonNull(query, "query").checkIndex(batch.size());
+      Batch batch = checkedQueries(queries);
+      Objects.requireNonNull(query, "query").checkIndex(batch.size(), batch.arePoints());
       return search(state, batch, query.options);
     }
   }
@@ -698,6 +723,7 @@ public final class KlIndex implements AutoCloseable {
     NeighborIds found =
         gathering != null
                 && batch instanceof DiagonalBatch query
+                && !batch.arePoints()
                 && Gathering.takes(batch.size(), options)
             ? gathering.nearest(state, query, options, end)
             : searches.search(state, batch, options, end);
@@ -730,7 +756,7 @@ public final class KlIndex implements AutoCloseable {
    */
   public IndexNeighbors search(long id, Query query) {
     try (Snapshot state = acquire()) {
-      Objects.requireNonNull(query, "query").checkIndex(1);
+      Objects.requireNonNull(query, "query").checkIndex(1, false);
       return search(state, batch(state, id), query.options.without(id));
     }
   }
@@ -740,7 +766,7 @@ public final class KlIndex implements AutoCloseable {
    * id, or all if there are fewer. It is the second stage of an approximate index, which proposes candidates. Order and values are exact, and those
    * of {@link #search(Gaussians, Query)} with a filter that lets these ids through, at the cost of these alone.
    *
-   * @param queries N Gaussians x_i, of dimension D; diagonal ones, unless the index has full covariances
+   * @param queries N Gaussians x_i, or points, of dimension D; diagonal ones, unless the index has full covariances
    * @param candidates {@code candidates[i]} are ids for query i, in any order. Those that are not in the index are left out, since another index
    *     may propose what was removed here, and one that comes twice counts once
    * @param k the number of references, at least 1
@@ -749,7 +775,7 @@ public final class KlIndex implements AutoCloseable {
    */
   public IndexNeighbors rank(Gaussians queries, long[][] candidates, int k) {
     try (Snapshot state = acquire()) {
-      Batch batch = checked(queries, "queries");
+      Batch batch = checkedQueries(queries);
       SearchOptions options = Query.nearest(k).options;
       if (Objects.requireNonNull(candidates, "candidates").length != batch.size()) {
         throw new IllegalArgumentException(
@@ -785,8 +811,8 @@ public final class KlIndex implements AutoCloseable {
   public int query(
       float[] mean, int meanAt, float[] std, int stdAt, int k, long[] ids, float[] kl) {
     index.checkOpen();
-    checkRange("mean", Objects.requireNonNull(mean, "mean").length, meanAt);
-    checkRange("std", Objects.requireNonNull(std, "std").length, stdAt);
+    checkRange("mean", Objects.requireNonNull(mean, "mean").length, "meanAt", meanAt);
+    checkRange("std", Objects.requireNonNull(std, "std").length, "stdAt", stdAt);
     if (k < 1) {
       throw new IllegalArgumentException("k must be at least 1, is " + k);
     }
@@ -824,11 +850,42 @@ public final class KlIndex implements AutoCloseable {
       float[] kl,
       double[] provenUpTo) {
     index.checkOpen();
-    checkRange("mean", Objects.requireNonNull(mean, "mean").length, meanAt);
-    checkRange("std", Objects.requireNonNull(std, "std").length, stdAt);
-    Objects.requireNonNull(query, "query").checkIndex(1);
+    checkRange("mean", Objects.requireNonNull(mean, "mean").length, "meanAt", meanAt);
+    checkRange("std", Objects.requireNonNull(std, "std").length, "stdAt", stdAt);
+    Objects.requireNonNull(query, "query").checkIndex(1, false);
     Objects.requireNonNull(provenUpTo, "provenUpTo");
     return query(mean, meanAt, std, stdAt, query.options, ids, kl, provenUpTo);
+  }
+
+  /**
+   * Finds the references of {@link #search(Gaussians, Query)} for one point in an array, by its squared Mahalanobis distances or {@link Query#byLogDensity},
+   * and writes them to arrays. It allocates as {@link #query(float[], int, float[], int, Query, long[], float[], double[]) that of a Gaussian} does.
+   *
+   * @param point holds the point at {@code point[at … at + D − 1]}, finite
+   * @param query what to look for, as of {@link #search(Gaussians, Query)}
+   * @param ids receives the ids, in their order; at least k elements, or as many as are within the radius
+   * @param values receives the squared distances, or negative log-densities in nats, rounded to float; likewise
+   * @param provenUpTo receives in its first element, if it has one, what {@link IndexNeighbors#provenUpTo} tells
+   * @return how many references were found, n, if that is {@linkplain IndexNeighbors#isComplete complete}, and else {@code ~n}, a negative number
+   * @throws InvalidGaussianException if a number is not finite
+   * @throws IllegalArgumentException as of {@link #search(Gaussians, Query)}, or if an array is too short
+   */
+  public int query(
+      float[] point, int at, Query query, long[] ids, float[] values, double[] provenUpTo) {
+    index.checkOpen();
+    checkRange("point", Objects.requireNonNull(point, "point").length, "at", at);
+    Objects.requireNonNull(query, "query").checkIndex(1, true);
+    Objects.requireNonNull(provenUpTo, "provenUpTo");
+    checkTakesPoints();
+    checkRoom(query.options, ids, "values", values);
+    try (Snapshot state = acquire()) {
+      return searches.query(state, point, at, query.options, ids, values, provenUpTo);
+    }
+  }
+
+  private static void checkRoom(SearchOptions options, long[] ids, String name, float[] values) {
+    Arguments.checkLength("ids", options.k(), Objects.requireNonNull(ids, "ids").length);
+    Arguments.checkLength(name, options.k(), Objects.requireNonNull(values, name).length);
   }
 
   @SuppressWarnings("TooManyParameters")
@@ -841,8 +898,7 @@ public final class KlIndex implements AutoCloseable {
       long[] ids,
       float[] kl,
       double[] provenUpTo) {
-    Arguments.checkLength("ids", options.k(), Objects.requireNonNull(ids, "ids").length);
-    Arguments.checkLength("kl", options.k(), Objects.requireNonNull(kl, "kl").length);
+    checkRoom(options, ids, "kl", kl);
     try (Snapshot state = acquire()) {
       return gathering == null || !Gathering.takes(1, options)
           ? searches.query(state, mean, meanAt, std, stdAt, options, ids, kl, provenUpTo)
@@ -875,11 +931,11 @@ public final class KlIndex implements AutoCloseable {
     return divergence.formula.needsInverse() ? ScalePolicy.STRICT : ScalePolicy.SEMIDEFINITE;
   }
 
-  private void checkRange(String name, int length, int at) {
+  private void checkRange(String name, int length, String start, int at) {
     if (at < 0 || at > length - dimension()) {
       throw new IllegalArgumentException(
-          "%s has %d elements; %d from %sAt = %d on are needed"
-              .formatted(name, length, dimension(), name, at));
+          "%s has %d elements; %d from %s = %d on are needed"
+              .formatted(name, length, dimension(), start, at));
     }
   }
 
@@ -1005,7 +1061,7 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Prepares a service before its first request: waits until the JVM has compiled the vector code of searches, and then searches for the
-   * nearest of some Gaussians near the references, in batches and by {@link #query}, until searches stop getting faster for half a second. This takes
+   * nearest of some Gaussians near the references, and where it ranks by KL or its reverse of points, in batches and by {@link #query}, until searches stop getting faster for half a second. This takes
    * two to five seconds. Results are the same cold and warm; the figures of {@link #stats} count these searches. An index without references only waits.
    *
    * @return whether searches use vector code that the JVM has compiled from now on; without it, they are slower, and the log says why

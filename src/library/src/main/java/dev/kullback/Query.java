@@ -72,19 +72,19 @@ public final class Query {
   }
 
   /**
-   * {@return a query of {@linkplain DiagonalGaussians#ofPoints(float[], int) points} in an engine for the references p_j of the greatest density, in the place of
-   * the least Mahalanobis distance} Values are negative log-densities {@code −ln p_j(x_i)}, in nats, ascending; they may be below 0. A
+   * {@return a query of {@linkplain DiagonalGaussians#ofPoints(float[], int) points} for the references p_j of the greatest density, in the place of the
+   * least Mahalanobis distance} Values are negative log-densities {@code −ln p_j(x_i)}, in nats, ascending; they may be below 0. A
    * radius is the greatest negative log-density.
    *
    * <p>Values that differ by no more than rounding of the log-determinants in double may come in either order. So this query is neither
-   * {@link #exact} nor {@link #resumeAfter}, which an engine then refuses.
+   * {@link #exact} nor {@link #resumeAfter}, which are refused then.
    */
   public Query byLogDensity() {
     return new Query(options.rankedByDensity());
   }
 
   /**
-   * {@return a query of {@linkplain DiagonalGaussians#ofPoints(float[], int) points} in an engine for all references of at least this density, {@code ln
+   * {@return a query of {@linkplain DiagonalGaussians#ofPoints(float[], int) points} for all references of at least this density, {@code ln
    * p_j(x_i) ≥ logDensity}} They are found by ascending id, with negative log-densities as values, as of {@link #byLogDensity}.
    *
    * @param logDensity the least log-density, in nats; −∞ finds all
@@ -342,27 +342,36 @@ public final class Query {
       throw new IllegalArgumentException(
           "KlEngine.search leaves out the same columns in every row, or each row's own, by excludeSelf(); Query.after and excluding(long[][]) are for KlIndex.search");
     }
-    if (options.byDensity() && options.exact()) {
-      throw new IllegalArgumentException(
-          "log-densities are known to double, not exactly; leave out Query.exact and resumeAfter, or take Mahalanobis distances");
-    }
+    checkExactness();
     if (options.share() < 1) {
       throw new IllegalArgumentException(
           "KlEngine.search computes every divergence; Query.approximate is for KlIndex.search");
     }
   }
 
-  /** Throws if an index cannot answer this query, of so many Gaussians. */
-  void checkIndex(int queries) {
+  private void checkExactness() {
+    if (options.byDensity() && options.exact()) {
+      throw new IllegalArgumentException(
+          "log-densities are known to double, not exactly; leave out Query.exact and resumeAfter, or take Mahalanobis distances");
+    }
+  }
+
+  /** Throws if an index cannot answer this query, of so many Gaussians or points. */
+  void checkIndex(int queries, boolean arePoints) {
+    checkExactness();
     int rows = options.rowsWithExcluded();
     if (rows >= 0 && rows != queries) {
       throw new IllegalArgumentException(
           "there are %d queries, but ids are excluded for %d; each needs its own"
               .formatted(queries, rows));
     }
-    if (options.byDensity()) {
+    if (options.byDensity() && !arePoints) {
       throw new IllegalArgumentException(
-          "KlIndex.search takes no points, for which Query.byLogDensity is; KlEngine.search does");
+          "Gaussians have no density in others: Query.byLogDensity and denserThan are for points, which DiagonalGaussians.ofPoints makes");
+    }
+    if (options.reverse() && arePoints) {
+      throw new IllegalArgumentException(
+          "points have no density to search in: Query.reverse is for Gaussians");
     }
     if (options.excludesSelf()) {
       throw refused(

@@ -45,6 +45,8 @@ class VerifyTest {
               "index nearest, reverse",
               "index within, reverse",
               "index query",
+              "index nearest of points",
+              "index query of points",
               "mixture upper bound",
               "mixture reduction",
               "entropy lower bound")
@@ -69,6 +71,7 @@ class VerifyTest {
               "index within",
               "index nearest, reverse",
               "index within, reverse",
+              "index nearest of points",
               "monteCarlo",
               "mixture lower bound",
               "mixture upper bound",

@@ -125,7 +125,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch, LowRankBatc
     if (arePoints()) {
       throw new IllegalArgumentException(
           role
-              + " are points, which have no divergence, as their variance is 0; a KlEngine's logDensity, mahalanobis, logLikelihood, responsibilities, nearest and within take points");
+              + " are points, which have no divergence, as their variance is 0; a KlEngine's logDensity, mahalanobis, logLikelihood, responsibilities, and searches take points");
     }
     if (i >= 0) {
       boolean isDiagonal = this instanceof DiagonalBatch;

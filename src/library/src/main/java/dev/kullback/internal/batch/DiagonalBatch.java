@@ -177,7 +177,8 @@ public final class DiagonalBatch extends Batch {
   }
 
   /** A batch of rows that are yet to be filled. */
-  private DiagonalBatch(int size, int dimension, Scale kind, boolean isDouble, boolean takesZero) {
+  private DiagonalBatch(
+      int size, int dimension, Scale kind, boolean isDouble, boolean takesZero, boolean arePoints) {
     super(size, dimension, isDouble);
     this.kind = kind;
     this.takesZero = takesZero && kind.hasZero();
@@ -187,7 +188,7 @@ public final class DiagonalBatch extends Batch {
     mean64 = isDouble ? new double[length] : null;
     scale64 = isDouble ? new double[length] : null;
     deterministic = false;
-    arePoints = false;
+    this.arePoints = arePoints;
     scaleLength = dimension;
     hasAllScales = true;
   }
@@ -205,7 +206,13 @@ public final class DiagonalBatch extends Batch {
   public static DiagonalBatch ofSlot(
       int dimension, Scale kind, boolean isDouble, boolean takesZero) {
     checkShape(dimension, dimension, dimension, kind);
-    return new DiagonalBatch(1, dimension, kind, isDouble, takesZero);
+    return new DiagonalBatch(1, dimension, kind, isDouble, takesZero, false);
+  }
+
+  /** Makes a slot of one point of floats, whose scales are 0. */
+  public static DiagonalBatch ofPointSlot(int dimension) {
+    checkShape(dimension, dimension, dimension, Scale.STD);
+    return new DiagonalBatch(1, dimension, Scale.STD, false, true, true);
   }
 
   /**
@@ -215,7 +222,7 @@ public final class DiagonalBatch extends Batch {
   public static DiagonalBatch ofTaken(
       int size, int dimension, Scale kind, boolean isDouble, boolean takesZero) {
     checkSize(size, dimension, MOST_DIMENSIONS, mostRows(dimension));
-    return new DiagonalBatch(size, dimension, kind, isDouble, takesZero);
+    return new DiagonalBatch(size, dimension, kind, isDouble, takesZero, false);
   }
 
   /**
@@ -286,6 +293,7 @@ public final class DiagonalBatch extends Batch {
     owed = Long.MIN_VALUE / 2; // so that precisions are always computed one by one
     forget();
     singular.clear();
+    singular.set(0, arePoints ? size() : 0);
     beyond32.clear();
     beyond64.clear();
   }

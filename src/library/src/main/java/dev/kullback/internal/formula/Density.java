@@ -94,7 +94,12 @@ public final class Density extends Formula {
   /** Returns the negative log-density whose excess is 0. */
   @Override
   public double shift(Batch p) {
-    return this == EXCESS ? p.logDet(p.narrowest()) + constant(p) : 0;
+    return this == EXCESS ? shift(p.logDet(p.narrowest()), p.dimension()) : 0;
+  }
+
+  @Override
+  public double shift(double least, int dimension) {
+    return this == EXCESS ? least + dimension * HALF_LOG_2_PI : 0;
   }
 
   @Override

@@ -246,6 +246,11 @@ public abstract class Formula {
     return 0;
   }
 
+  /** Returns the same of Gaussians of which the least log-determinant is known. */
+  public double shift(double least, int dimension) {
+    return 0;
+  }
+
   /** Whether there is a form for low-rank covariances. */
   public boolean hasLowRank() {
     return false;

@@ -28,8 +28,8 @@ public interface CodeScan {
   int TERMS = 3;
 
   /**
-   * Stores {@code S_j = Σ_h [(t_h − k_h m̃_h)² + s_h] p̃_h}, in float, and the most with which a reference counts, {@code (√max(0, base + l_j) +
-   * r_j)² · factor + more}; no sum exceeds NaN. Terms are not negative, so sums of some are lower bounds: once each of a panel's sums exceeds its most, any of
+   * Stores {@code S_j = Σ_h [(t_h − k_h m̃_h)² + s_h] p̃_h}, in float, and the most with which a reference counts, {@code (√max(0, base + logs·l_j)
+   * + r_j)² · factor + more}; no sum exceeds NaN. Terms are not negative, so sums of some are lower bounds: once each of a panel's sums exceeds its most, any of
    * its partial sums that do may be stored. The panels of which some sum does not exceed its most are kept. Sums are within {@code
    * (2·words + 8)·2⁻²⁴} of the exact ones, relatively, but for underflow; the caller sees to it that none overflows.
    *
@@ -55,6 +55,10 @@ public interface CodeScan {
   /** Numbers of a query from which follows the most that a reference's sum may be. */
   final class Limit {
     public float base;
+
+    /** 1, or 0 where l does not count. */
+    public float logs = 1;
+
     public float factor;
     public float more;
   }

@@ -74,18 +74,23 @@ public class Source {
     return place;
   }
 
+  /** Returns what {@link #precise} and {@link #rounded} add to what the pair gives of a place's batch. */
+  protected double offset(long place) {
+    return 0;
+  }
+
   private Batch query() {
     return Objects.requireNonNull(query);
   }
 
   /** Returns the divergence as {@link Pair#precise} does. */
   final double precise(long place) {
-    return pair.precise(query(), row, batch(place), row(place));
+    return pair.precise(query(), row, batch(place), row(place)) + offset(place);
   }
 
   /** Returns the divergence as {@link Pair#rounded} does. */
   final double rounded(long place) {
-    return pair.rounded(query(), row, batch(place), row(place));
+    return pair.rounded(query(), row, batch(place), row(place)) + offset(place);
   }
 
   /** Returns the divergence as {@link Pair#exact} does, valid until the next call. */

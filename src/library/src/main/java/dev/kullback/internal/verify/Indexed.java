@@ -22,6 +22,7 @@ final class Indexed implements AutoCloseable {
   private final long[] ids;
   private final float[] kl;
   private final SearchOptions nearest;
+  private final SearchOptions densest;
 
   Indexed(DiagonalBatch references, int k, int threads) {
     dimension = references.dimension();
@@ -33,6 +34,7 @@ final class Indexed implements AutoCloseable {
     ids = new long[k];
     kl = new float[k];
     nearest = SearchOptions.nearest(k);
+    densest = nearest.rankedByDensity();
   }
 
   void search(DiagonalBatch queries, SearchOptions options, Result r) {
@@ -41,7 +43,6 @@ final class Indexed implements AutoCloseable {
 
   /** Asks one after the other for the nearest k of queries that are floats and state σ. */
   void query(DiagonalBatch queries, Result r) {
-    int k = ids.length;
     for (int i = 0; i < queries.size(); i++) {
       int at = i * dimension;
       int found =
@@ -55,10 +56,24 @@ final class Indexed implements AutoCloseable {
               ids,
               kl,
               Searches.NO_PROOF);
-      for (int s = 0; s < found; s++) {
-        r.indices[i * k + s] = (int) ids[s];
-        r.values[i * k + s] = kl[s];
-      }
+      take(i, found, r);
+    }
+  }
+
+  /** Asks one after the other for the densest k at points of floats. */
+  void densest(DiagonalBatch points, Result r) {
+    for (int i = 0; i < points.size(); i++) {
+      int at = i * dimension;
+      int found = alone.query(snapshot, points.mean32(), at, densest, ids, kl, Searches.NO_PROOF);
+      take(i, found, r);
+    }
+  }
+
+  private void take(int i, int found, Result r) {
+    int k = ids.length;
+    for (int s = 0; s < found; s++) {
+      r.indices[i * k + s] = (int) ids[s];
+      r.values[i * k + s] = kl[s];
     }
   }
 

@@ -32,6 +32,7 @@ record Operation(
           "index within",
           "index nearest, reverse",
           "index within, reverse",
+          "index nearest of points",
           "monteCarlo",
           "mixture lower bound",
           "mixture upper bound",
@@ -195,6 +196,18 @@ record Operation(
               Rows.OF_Q,
               (_, q, _, c, r) -> index(c).query((DiagonalBatch) q, r),
               c -> c.nearest(false).within(Case.FLOAT_CONTRACT)),
+          new Operation(
+              "index nearest of points",
+              c -> c.index != null,
+              Rows.OF_Q,
+              (_, q, _, c, r) -> index(c).search(c.points().of(q), c.nearest, r),
+              c -> c.points().nearest()),
+          new Operation(
+              "index query of points",
+              c -> c.index != null && !c.isDoubleQ(),
+              Rows.OF_Q,
+              (_, q, _, c, r) -> index(c).densest(c.points().of(q), r),
+              c -> c.points().densest()),
           new Operation(
               "monteCarlo",
               c -> c.hasMixtures() && c.n == c.m,

@@ -89,6 +89,19 @@ final class PointCase {
     return c.nearest(mahalanobis, c.n, c.m, c.nearest.k(), false);
   }
 
+  /** Negative log-densities of the densest, rounded to float. */
+  Expected densest() {
+    double shift = Density.EXCESS.shift(p);
+    Expected found = c.nearest(values(Density.EXCESS), c.n, c.m, c.nearest.k(), false);
+    double[] logs = Arrays.stream(found.values()).map(x -> x + shift).toArray();
+    double[] errors = new double[found.indices().length];
+    for (int at = 0; at < errors.length; at++) {
+      int entry = at / c.nearest.k() * c.m + found.indices()[at];
+      errors[at] = allowed[entry] * Case.FLOAT_CONTRACT / c.contract;
+    }
+    return new Expected(logs, errors, found.indices());
+  }
+
   Expected logLikelihood() {
     double[] values = new double[c.n];
     double[] errors = new double[c.n];

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 class HotTest {
   /** Operations of {@link Verify}. */
-  private static final int OPERATIONS = 38;
+  private static final int OPERATIONS = 40;
 
   /** A line that {@link HotProbe} prints of an operation. */
   private static final Pattern LINE =

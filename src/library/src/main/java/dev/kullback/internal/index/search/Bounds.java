@@ -1,6 +1,8 @@
 package dev.kullback.internal.index.search;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Density;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.index.store.Rounding;
 import dev.kullback.internal.index.store.Segment;
 import java.util.Arrays;
@@ -10,8 +12,12 @@ import java.util.Arrays;
  * are the variance of the first and the precision of the second Gaussian,
  *
  * <pre>
- * KL = ½ (A − D) + Σ ln σ of the second − Σ ln σ of the first
+ * KL                             ½ (A − D) + Σ ln σ of the second − Σ ln σ of the first
+ * squared Mahalanobis distance   A, where the first is a point, of v = 0
+ * excess                         ½ A + Σ ln σ of the second − the least of all, likewise; see {@link Density}
  * </pre>
+ *
+ * All are {@link #factor}{@code (A − }{@link #less}{@code )}, and but for the distance a logarithm of the reference, and a number of the query.
  *
  * <p><b>Rounding of the given numbers.</b> The scan has x̂, m̂, p̂ ≤ p, and v̂ ≤ v or, for references in reverse, {@code v̂ = 1/p̂ ≤ (1 +
  * 2⁻²²) v}, if the row is not beyond. The vectors {@code ((x − m) p̂^½, (v̂ p̂)^½)} of 2D numbers and {@code ((x̂ − m̂) p̂^½, (v̂ p̂)^½)} have
@@ -36,6 +42,17 @@ final class Bounds {
   /** Error γ from which on nothing is known. */
   private static final double MOST_ERROR = 0.25;
 
+  /** What A is multiplied by, after {@link #less} is subtracted: D, or 0 of points. */
+  final double factor;
+
+  double less;
+
+  /** 1, or 0 where logarithms of determinants do not count. */
+  final double logs;
+
+  /** What the query, or the least Σ ln σ, adds. */
+  double offset;
+
   /** {@code [h][2]}: x̂, and v̂ or in reverse p̂. */
   private float[] given = {};
 
@@ -43,7 +60,6 @@ final class Bounds {
   float[] query = {};
 
   boolean reverse;
-  private int dimension;
 
   /** Whether nothing bounds divergences from above: v̂ or p̂ is far from the number it stands for. */
   private boolean beyond;
@@ -57,18 +73,26 @@ final class Bounds {
   /** Least p̂ of the query, in reverse. */
   private double leastPrecision;
 
-  /** The query's Σ ln σ, negative unless the roles are reversed, and the error of that. */
-  private double offset;
-
+  /** The error of {@link #offset}. */
   private double noise;
+
   private double gamma;
   private double alpha;
 
-  /** Prepares for row i of q. */
-  void set(DiagonalBatch q, int i, boolean reverse) {
+  /** Bounds what a formula computes, if that is KL or of points. */
+  Bounds(Formula formula) {
+    factor = formula.factor();
+    logs = formula == Density.MAHALANOBIS ? 0 : 1;
+  }
+
+  /**
+   * Prepares for row i of q.
+   *
+   * @param least least Σ ln σ of the references, where that of points counts
+   */
+  void set(DiagonalBatch q, int i, boolean reverse, double least) {
     this.reverse = reverse;
     int d = q.dimension();
-    dimension = d;
     if (query.length < 2 * d) {
       given = new float[2 * d];
       query = new float[2 * d];
@@ -81,7 +105,7 @@ final class Bounds {
     beyond = false;
     double slack = 0;
     double length = 0;
-    double least = Double.POSITIVE_INFINITY;
+    double precision = Double.POSITIVE_INFINITY;
     for (int h = 0; h < d; h++) {
       int at = i * d + h;
       double x = q.mean(at);
@@ -90,10 +114,10 @@ final class Bounds {
       float scale = Rounding.down(s);
       known &= Math.abs(x) <= Float.MAX_VALUE;
       exact &= x == mean;
-      beyond |= !Rounding.isOrdinary(s);
+      beyond |= !Rounding.isOrdinary(s) && !q.arePoints();
       slack += (x - mean) * (x - mean) * scale;
       length += (double) mean * mean * scale;
-      least = Math.min(least, scale);
+      precision = Math.min(precision, scale);
       given[2 * h] = mean;
       given[2 * h + 1] = scale;
     }
@@ -101,15 +125,16 @@ final class Bounds {
     own = !known ? Double.POSITIVE_INFINITY : reverse ? Math.sqrt(slack) * more : 0;
     wide = UNIT * Math.sqrt(length) * more;
     perLength = reverse || exact ? 0 : UNIT;
-    leastPrecision = least;
-    double log = q.logDet(i);
+    leastPrecision = precision;
+    double log = q.arePoints() ? logs * least : q.logDet(i);
+    less = q.arePoints() ? 0 : d;
     offset = reverse ? log : -log;
-    noise = q.logDetBound(i) + Rounding.NOISE * (Math.abs(log) + d);
+    noise = logs * (q.logDetBound(i) + Rounding.NOISE * (Math.abs(log) + d));
   }
 
-  /** Returns at least the number of which a reference's {@code 2 Σ ln σ} leaves the A with which its divergence is {@code kl}, forward. */
-  double base(double kl) {
-    return 2 * (kl - offset + noise) + dimension;
+  /** Returns at least the number of which a reference's {@code 2 Σ ln σ}, if it counts, leaves the A with which its value is {@code value}, forward. */
+  double base(double value) {
+    return (value - offset + noise) / factor + less;
   }
 
   /** Prepares for the panels of a segment. */
@@ -135,8 +160,8 @@ final class Bounds {
 
   /** The row's offset with the query's, and by {@code way} of −1 or 1 the noise of both. */
   private double offset(Block block, int row, int way) {
-    double log = block.logDet[row];
-    double all = noise + block.bound[row] + Rounding.NOISE * Math.abs(log);
+    double log = logs * block.logDet[row];
+    double all = noise + logs * block.bound[row] + Rounding.NOISE * Math.abs(log);
     return (reverse ? -log : log) + offset + way * all;
   }
 
@@ -145,25 +170,26 @@ final class Bounds {
    * known, and −1 behind the last row. A sum beyond it decides, even ∞.
    */
   void most(Block block, int from, int n, double limit, float[] most) {
-    double[] logs = block.logDet;
+    double[] dets = block.logDet;
     double[] errors = block.bound;
     double base = base(limit);
-    double sign = reverse ? 2 : -2;
+    double counts = logs;
+    double sign = counts * (reverse ? 2 : -2);
     double factor = (1 + 0x1p-22) / (1 - gamma);
     double more = alpha;
     float reach = (float) reach(block);
     int rows = Math.min(n, block.rows - from);
     if (isPlain(block)) {
       for (int r = 0; r < rows; r++) {
-        double log = logs[from + r];
-        double error = Rounding.logError(log, errors[from + r]);
+        double log = dets[from + r];
+        double error = counts * Rounding.logError(log, errors[from + r]);
         float y = (float) (Math.max(0, base + sign * log + error) * factor + more);
         most[r] = y < reach ? y : Float.POSITIVE_INFINITY;
       }
     } else {
       for (int r = 0; r < rows; r++) {
-        double log = logs[from + r];
-        double error = Rounding.logError(log, errors[from + r]);
+        double log = dets[from + r];
+        double error = counts * Rounding.logError(log, errors[from + r]);
         double x = Math.sqrt(Math.max(0, base + sign * log + error)) + slack(block, from + r);
         float y = (float) (x * x * factor + more);
         most[r] = y < reach ? y : Float.POSITIVE_INFINITY;
@@ -196,7 +222,7 @@ final class Bounds {
   double lower(Block block, int row, float sum) {
     double s = Math.sqrt(Math.max(0, (certain(block, row, sum) - alpha) * (1 - gamma)));
     double y = Math.max(0, s - slack(block, row));
-    return 0.5 * (y * y - dimension) + offset(block, row, -1);
+    return factor * (y * y - less) + offset(block, row, -1);
   }
 
   /** Bounds a row's divergence from above; ∞ if no bound is known. */
@@ -206,6 +232,6 @@ final class Bounds {
     }
     double y = Math.sqrt((sum + alpha) * (1 + 2 * gamma)) + slack(block, row);
     double a = (1 + 0x1p-21) * y * y;
-    return Math.max(0, 0.5 * (a - dimension) + offset(block, row, 1));
+    return Math.max(0, factor * (a - less) + offset(block, row, 1));
   }
 }

@@ -11,8 +11,8 @@ import dev.kullback.internal.kernel.CodeScan;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What bounds divergences of one query by a {@link CodeScan} of a segment's codes, certainly: of KL, {@link OfKl}, or of another whose codes
- * have other {@link Coordinates}, {@link OfDistance}.
+ * What bounds divergences of one query by a {@link CodeScan} of a segment's codes, certainly: of KL and of points, {@link OfKl}, or of another
+ * whose codes have other {@link Coordinates}, {@link OfDistance}.
  */
 abstract sealed class CodedQuery {
   /** Roundings of the kernel's that are no sums, with some to spare. */
@@ -36,9 +36,9 @@ abstract sealed class CodedQuery {
   private double gamma;
   private double alpha;
 
-  /** Makes one for a formula, of which {@code bounds} are if that is KL. */
+  /** Makes one for a formula, of which {@code bounds} are if that is KL or of points. */
   static CodedQuery of(Formula formula, Bounds bounds) {
-    return formula.forward() instanceof Kl ? new OfKl(bounds) : new OfDistance(formula);
+    return formula.kernels().forward() instanceof Kl ? new OfKl(bounds) : new OfDistance(formula);
   }
 
   /** Prepares for a segment with codes; returns false if codes cannot bound this query's divergences. */
@@ -106,10 +106,15 @@ abstract sealed class CodedQuery {
   /** Returns at least the A, less a reference's l, with which its divergence is {@code most}. */
   abstract double base(double most);
 
+  /** Returns l of a reference, or 0 where it does not count. */
+  final float counted(float l) {
+    return limit.logs == 0 ? 0 : l; // which may be ∞
+  }
+
   /** Bounds a divergence from below by the sum and by r and l of its reference. */
   final double lower(float sum, float r, float l) {
     double s = Math.sqrt(Math.max(0, (sum - alpha) * (1 - gamma))) * (1 - ERROR);
-    return least(Math.max(0, s - r), l);
+    return least(Math.max(0, s - r), counted(l));
   }
 
   /** Bounds a divergence from below by the least √A and by l. */
@@ -133,6 +138,7 @@ abstract sealed class CodedQuery {
 
     private OfKl(Bounds bounds) {
       this.bounds = bounds;
+      limit.logs = (float) bounds.logs;
     }
 
     @Override
@@ -153,7 +159,7 @@ abstract sealed class CodedQuery {
 
     @Override
     double least(double y, float l) {
-      return 0.5 * (y * y - l - bounds.base(0));
+      return bounds.factor * (y * y - l - bounds.base(0));
     }
   }
 

@@ -8,6 +8,9 @@ import dev.kullback.internal.rows.SearchOptions;
  * used again allocates nothing.
  */
 final class Found {
+  /** What is to be added to all values here, of points ranked by density. */
+  double shift;
+
   long[] ids = {};
   double[] values = {};
   int count;
@@ -27,7 +30,7 @@ final class Found {
   /** Greatest divergence of another neighbor that could be among the nearest; ∞ if there may be any. */
   double limit(SearchOptions options, int most) {
     return options.isWithin()
-        ? options.radius()
+        ? options.radius() - shift
         : count == most ? values[count - 1] : Double.POSITIVE_INFINITY;
   }
 

@@ -25,24 +25,26 @@ public record NeighborIds(
     for (int i = 0; i < n; i++) {
       start[i + 1] = start[i] + found[i].count;
       isComplete[i] = found[i].isComplete;
-      proven[i] = found[i].proven;
+      proven[i] = found[i].proven + found[i].shift;
     }
     long[] ids = new long[start[n]];
     double[] values = new double[start[n]];
     for (int i = 0; i < n; i++) {
       System.arraycopy(found[i].ids, 0, ids, start[i], found[i].count);
-      System.arraycopy(found[i].values, 0, values, start[i], found[i].count);
+      for (int s = 0; s < found[i].count; s++) {
+        values[start[i] + s] = found[i].values[s] + found[i].shift;
+      }
     }
     return new NeighborIds(ids, values, start, isComplete, proven);
   }
 
   /** Copies what the first query has found, as {@link Searches#query} returns it. */
   public int copy(SearchOptions options, long[] to, float[] kl, double[] proof) {
-    return copy(ids, values, start[1], isComplete[0], proven[0], options, to, kl, proof);
+    return copy(ids, values, start[1], isComplete[0], proven[0], 0, options, to, kl, proof);
   }
 
   /**
-   * Copies so many ids and values, and what is certain of others, to a caller's arrays. Returns how many there are, or if that is not all {@code ~}
+   * Copies so many ids and values, and what is certain of others, with {@code shift} added to both, to a caller's arrays. Returns how many there are, or if that is not all {@code ~}
    * of it.
    *
    * @throws IllegalArgumentException if the arrays are too short
@@ -54,6 +56,7 @@ public record NeighborIds(
       int count,
       boolean isComplete,
       double proven,
+      double shift,
       SearchOptions options,
       long[] to,
       float[] kl,
@@ -66,10 +69,10 @@ public record NeighborIds(
     }
     System.arraycopy(ids, 0, to, 0, count);
     for (int r = 0; r < count; r++) {
-      kl[r] = (float) values[r];
+      kl[r] = (float) (values[r] + shift);
     }
     if (proof.length > 0) {
-      proof[0] = proven;
+      proof[0] = proven + shift;
     }
     return isComplete ? count : ~count;
   }

@@ -21,9 +21,9 @@ final class Query {
 
   private static final int MOST_SKIP = 1 << 20;
 
-  final Bounds bounds = new Bounds();
+  final Bounds bounds;
   final CodedQuery coded;
-  final DoubleBounds sums = new DoubleBounds();
+  final DoubleBounds sums;
   final Ranking ranking;
   private @Nullable Batch batch;
   int row;
@@ -41,11 +41,17 @@ final class Query {
 
   Query(Formula formula, Ranking ranking) {
     this.ranking = ranking;
+    bounds = new Bounds(formula);
+    sums = new DoubleBounds(bounds);
     coded = CodedQuery.of(formula, bounds);
   }
 
-  /** Begins a query, all but its ranking. */
-  void start(Batch batch, int row, boolean reverse) {
+  /**
+   * Begins a query, all but its ranking.
+   *
+   * @param least least Σ ln σ of the references, where that of points counts
+   */
+  void start(Batch batch, int row, boolean reverse, double least) {
     this.batch = batch;
     this.row = row;
     scanned = 0;
@@ -54,7 +60,7 @@ final class Query {
     skip = 0;
     nextSkip = FIRST_SKIP;
     if (batch instanceof DiagonalBatch diagonal) {
-      bounds.set(diagonal, row, reverse);
+      bounds.set(diagonal, row, reverse, least);
       sums.set(diagonal, row);
     }
   }
@@ -65,6 +71,7 @@ final class Query {
     isCoded =
         codes != null
             && !(segment.hasPanels() && bounds.reverse)
+            && (segment.hasPanels() || !batch().arePoints())
             && batch() instanceof DiagonalBatch diagonal
             && coded.set(diagonal, row, segment, codes);
     return isCoded;

@@ -2,6 +2,7 @@ package dev.kullback.internal.index.search;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
@@ -26,7 +27,10 @@ final class References extends Source {
   private final List<Slots> slots = new ArrayList<>();
 
   private Snapshot snapshot = Snapshot.EMPTY;
-  private DoubleBounds sums = new DoubleBounds();
+  private DoubleBounds sums;
+
+  /** Least Σ ln σ of the references, where that of points counts. */
+  private double least;
 
   /** Whether {@link #sums} bounds the divergences that are asked for. */
   private boolean hasSums;
@@ -62,12 +66,14 @@ final class References extends Source {
     this.searcher = searcher;
     this.formula = formula;
     this.pair = pair;
+    sums = new DoubleBounds(new Bounds(formula));
   }
 
-  /** Reads references of a snapshot from now on. */
-  void use(Snapshot from, boolean reverse) {
+  /** Reads references of a snapshot from now on, with this least Σ ln σ where that counts. */
+  void use(Snapshot from, boolean reverse, double least) {
     snapshot = from;
-    hasSums = formula.forward() instanceof Kl && !formula.isExchanged(reverse);
+    this.least = least;
+    hasSums = formula.kernels().forward() instanceof Kl && !formula.isExchanged(reverse);
     turn(reverse);
     for (int k = 0; k < slots.size(); k++) { // an iterator would be allocated
       Arrays.fill(slots.get(k).places, Slots.NONE);
@@ -85,7 +91,7 @@ final class References extends Source {
   public void clear() {
     super.clear();
     pair.clear();
-    use(Snapshot.EMPTY, false);
+    use(Snapshot.EMPTY, false, 0);
     bytesRead = 0;
   }
 
@@ -117,6 +123,12 @@ final class References extends Source {
         && batch(place) instanceof DiagonalBatch one
         && batch(other) instanceof DiagonalBatch two
         && one.isEqual(0, two, 0);
+  }
+
+  /** {@inheritDoc} An excess is that over the least of all references, not of a slot. */
+  @Override
+  protected double offset(long place) {
+    return formula == Density.EXCESS ? segment(place).logDet((int) place) - least : 0;
   }
 
   @Override

@@ -88,6 +88,7 @@ final class SearchCall implements Job.Task<Searcher> {
    * A search among the references that are candidates of each query, or among all where these are null.
    *
    * @param end when the time is up, if the options say so
+   * @param shift what is to be added to the values that are found
    */
   SearchCall(
       Snapshot snapshot,
@@ -95,13 +96,14 @@ final class SearchCall implements Job.Task<Searcher> {
       SearchOptions options,
       long @Nullable [][] candidates,
       int threads,
-      long end) {
+      long end,
+      double shift) {
     this.snapshot = snapshot;
     this.queries = queries;
     this.options = options;
     this.candidates = candidates == null ? named(snapshot, options, queries.size()) : candidates;
     this.end = end;
-    values = values(snapshot, options, this.candidates != null);
+    values = values(snapshot, options, this.candidates != null, queries.arePoints());
     int n = queries.size();
     if (!options.isWithin() && options.takesAll() && candidates == null) {
       options.checkPairs(n * Math.min(options.k(), snapshot.size())); // before the work
@@ -117,7 +119,9 @@ final class SearchCall implements Job.Task<Searcher> {
     boolean mayBeByKernels =
         parts.length > 0 && this.candidates == null && values == Integer.MAX_VALUE;
     areMany = mayBeByKernels && !queries.isDouble() && Searcher.areMany(n, parts[0].segment());
-    boolean areByKernels = areMany || (mayBeByKernels && Searcher.hasNoBounds(parts[0].segment()));
+    boolean areByKernels =
+        areMany
+            || (mayBeByKernels && Searcher.hasNoBounds(parts[0].segment(), queries.arePoints()));
     unit = areByKernels ? Searcher.PANEL : 1;
     int most = areByKernels ? Searcher.MOST_OF_KERNELS : Searcher.MOST_QUERIES;
     int size = areMany ? most : Math.clamp(Math.ceilDiv(n, threads), 1, most);
@@ -135,6 +139,9 @@ final class SearchCall implements Job.Task<Searcher> {
     shared = new Group[chunks == 1 ? 0 : groups];
     found = new Found[n];
     Arrays.setAll(found, i -> new Found());
+    for (Found one : found) {
+      one.shift = shift;
+    }
   }
 
   /** Returns the ids that each query is searched among, if the options name so few that reading them takes less time than a scan. */
@@ -157,14 +164,14 @@ final class SearchCall implements Job.Task<Searcher> {
   }
 
   /** Returns how many values the first pass computes for each query at most. */
-  static int values(Snapshot snapshot, SearchOptions options, boolean areNamed) {
+  static int values(Snapshot snapshot, SearchOptions options, boolean areNamed, boolean arePoints) {
     if (areNamed) {
       return Integer.MAX_VALUE;
     }
     if (options.share() < 1) {
       return (int) Math.min(Integer.MAX_VALUE - 1, Math.ceil(options.share() * snapshot.size()));
     }
-    return options.timeout() != null && Searcher.readsCodes(snapshot, options)
+    return options.timeout() != null && Searcher.readsCodes(snapshot, options, arePoints)
         ? FIRST_VALUES
         : Integer.MAX_VALUE;
   }

@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
+import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.index.store.Codes;
@@ -132,6 +133,12 @@ final class Searcher extends Worker {
   private Snapshot snapshot = Snapshot.EMPTY;
   private SearchOptions options = SearchOptions.FORWARD;
 
+  /** Least Σ ln σ of all references, over which that of each counts of points; else 0. */
+  private double least;
+
+  /** The radius of the values that are ranked. */
+  private double radius;
+
   /** Neighbors that are wanted, of those that there are, in a search for the nearest. */
   private int nearest;
 
@@ -180,7 +187,10 @@ final class Searcher extends Worker {
     references = new References(this, formula);
     kernels = Kernels.ofIndex(formula, this, references.pair, user);
     sorting = new KeySort(kernels.scan(), this::look);
-    querySlot = DiagonalBatch.ofSlot(dimension, Scale.STD, false, !formula.needsInverse());
+    querySlot =
+        formula.isOfPoints()
+            ? DiagonalBatch.ofPointSlot(dimension)
+            : DiagonalBatch.ofSlot(dimension, Scale.STD, false, !formula.needsInverse());
     makeQueries(1);
   }
 
@@ -217,8 +227,16 @@ final class Searcher extends Worker {
     snapshot = from;
     options = how;
     nearest = mostFound(from, how);
-    references.use(from, how.reverse());
+    least = leastLogDet(formula, from);
+    found.shift = formula.shift(least, querySlot.dimension());
+    radius = how.radius() - found.shift;
+    references.use(from, how.reverse(), least);
     sorting.use(kernels.scan());
+  }
+
+  /** Returns the least Σ ln σ of all references where that counts; else 0. */
+  static double leastLogDet(Formula formula, Snapshot from) {
+    return formula == Density.EXCESS ? from.leastLogDet() : 0;
   }
 
   /** Returns how many neighbors a search for the nearest can find, at least 1; 0 for one within a radius. */
@@ -264,7 +282,7 @@ final class Searcher extends Worker {
     count = n;
     makeQueries(n);
     for (int i = 0; i < n; i++) {
-      queries[i].start(batch, first + i, isExchanged());
+      queries[i].start(batch, first + i, isExchanged(), least);
       start(queries[i].ranking);
     }
   }
@@ -274,7 +292,7 @@ final class Searcher extends Worker {
     return formula.isExchanged(options.reverse());
   }
 
-  /** Takes a query of floats. */
+  /** Takes a query of floats; σ of a point are 0. */
   void ask(float[] mean, int meanAt, float[] std, int stdAt) {
     querySlot.fill(mean, meanAt, std, stdAt);
     ask(querySlot, 0, 1);
@@ -294,7 +312,7 @@ final class Searcher extends Worker {
 
   private void start(Ranking ranking) {
     if (options.isWithin()) {
-      ranking.startWithin(options.radius(), values);
+      ranking.startWithin(radius, values);
     } else {
       ranking.startNearest(nearest, values, parts);
     }
@@ -371,7 +389,7 @@ final class Searcher extends Worker {
     Query query = queries[0];
     Ranking ranking = query.ranking;
     long[] named = SearchCall.namedIds(snapshot, options);
-    int first = SearchCall.values(snapshot, options, named != null);
+    int first = SearchCall.values(snapshot, options, named != null, formula.isOfPoints());
     if (named == null) {
       scanAll();
       passes += hasSkipped ? 0 : 1;
@@ -385,7 +403,7 @@ final class Searcher extends Worker {
     found.set(ranking, options, nearest, all);
     if (!found.isComplete && !isOver() && SearchCall.hasSecond(options, first)) {
       start(snapshot, options, Integer.MAX_VALUE, 1, false, end);
-      query.start(query.batch(), query.row, isExchanged());
+      query.start(query.batch(), query.row, isExchanged(), least);
       start(ranking);
       ranking.limit(found.limit(options, nearest));
       scanAll();
@@ -395,12 +413,13 @@ final class Searcher extends Worker {
     }
   }
 
-  /** Whether codes bound the divergences that the options ask for. */
-  static boolean readsCodes(Snapshot snapshot, SearchOptions options) {
+  /** Whether codes bound what the options ask for, of points or else of Gaussians. */
+  static boolean readsCodes(Snapshot snapshot, SearchOptions options, boolean arePoints) {
     boolean areCoded = false;
     for (LiveSegment part : snapshot.segments()) {
       Segment segment = part.segment();
-      areCoded |= segment.codes() != null && !(segment.hasPanels() && options.reverse());
+      areCoded |=
+          segment.codes() != null && (segment.hasPanels() ? !options.reverse() : !arePoints);
     }
     return areCoded;
   }
@@ -499,7 +518,9 @@ final class Searcher extends Worker {
    * while bounds exclude them.
    */
   private boolean isByKernels(Segment segment) {
-    return hasNoBounds(segment) ? segment.hasRoomForBatches() : areMany && !segment.isDouble();
+    return hasNoBounds(segment, formula.isOfPoints())
+        ? segment.hasRoomForBatches()
+        : areMany && !segment.isDouble();
   }
 
   /** Whether so many queries of float have kernels for matrices compute their divergences from a segment like this. */
@@ -507,16 +528,16 @@ final class Searcher extends Worker {
     return queries >= (like.coordinates() == Coordinates.KL ? MANY : MANY_OF_TWO);
   }
 
-  /** Whether nothing bounds the divergences from a segment's rows but their values. */
-  static boolean hasNoBounds(Segment segment) {
-    return segment.coordinates() == Coordinates.NONE;
+  /** Whether nothing bounds what is asked for of a segment's rows, of points or else of Gaussians, but the values. */
+  static boolean hasNoBounds(Segment segment, boolean arePoints) {
+    return arePoints ? !segment.hasPanels() : segment.coordinates() == Coordinates.NONE;
   }
 
   private void scanByKernels(Segment segment, int begin, int end, SharedLimits limits) {
     int most = segment.rowsOfBatch();
     for (int row = begin; row < end && !skips(); ) {
       int first = row / most * most;
-      boolean keeps = hasNoBounds(segment) && !segment.isOpen();
+      boolean keeps = hasNoBounds(segment, formula.isOfPoints()) && !segment.isOpen();
       Batch batch;
       if (keeps) {
         batch = segment.kept(row / most, !formula.needsInverse());
@@ -538,6 +559,7 @@ final class Searcher extends Worker {
     int first = queries[0].row;
     int width = to - from;
     double error = Pair.error(asked, batch);
+    double offset = formula == Density.EXCESS ? batch.logDet(batch.narrowest()) - least : 0;
     for (int i = 0; i < count && !skips(); i += PANEL) {
       int n = Math.min(PANEL, count - i);
       checkInterrupt();
@@ -547,7 +569,7 @@ final class Searcher extends Worker {
       for (int s = 0; s < n; s++) {
         Query query = queries[i + s];
         query.ranking.limit(limits.get(i + s));
-        offerValues(query, s * width, width, row, error);
+        offerValues(query, s * width, width, row, error, offset);
         limits.put(i + s, query.ranking.limit());
       }
     }
@@ -573,8 +595,8 @@ final class Searcher extends Worker {
     }
   }
 
-  /** Offers the references of a block's row to its query. */
-  private void offerValues(Query query, int at, int width, int row, double error) {
+  /** Offers the references of a block's row to its query; {@code offset} is added to their values. */
+  private void offerValues(Query query, int at, int width, int row, double error, double offset) {
     if (positions.length < width) {
       positions = new int[width];
     }
@@ -583,11 +605,11 @@ final class Searcher extends Worker {
     int n = FIRST_VALUES;
     for (int from = 0; from < width; from += n, n *= 4) {
       int to = from + Math.min(n, width - from);
-      double most = Ranking.mostOf(ranking.reach(), error);
+      double most = Math.nextUp(Ranking.mostOf(ranking.reach(), error) - offset);
       int found = scan.atMost(most, values64.block(), at + from, at + to, positions);
       for (int s = 0; s < found; s++) {
         int place = row + from + positions[s];
-        double value = values64.block()[at + from + positions[s]];
+        double value = values64.block()[at + from + positions[s]] + offset;
         if (value <= Ranking.mostOf(ranking.reach(), error) && counts(query, place)) {
           ranking.offerValue(place(place), value, error);
           makeFewer(query);
@@ -662,7 +684,7 @@ final class Searcher extends Worker {
     }
     int found = 0;
     for (int r = 0; r < rows; r++) {
-      float promise = sum[r] - codes.logs(first + r);
+      float promise = sum[r] - query.coded.counted(codes.logs(first + r));
       if ((found < nearest || promise < promises[found - 1]) && counts(query, first + r)) {
         found = Math.min(found + 1, nearest);
         int at = found - 1;
@@ -884,7 +906,7 @@ final class Searcher extends Worker {
     }
     if (options.isWithin() && !isApproximate()) {
       ranking.boundAll(references.of(query));
-      options.checkPairs(ranking.countWithin(options.radius()));
+      options.checkPairs(ranking.countWithin(radius));
     } else if (!options.isWithin()) {
       ranking.narrow(references.of(query));
     }
@@ -896,7 +918,7 @@ final class Searcher extends Worker {
     Ranking ranking = queries[i].ranking;
     References source = references.of(queries[i]);
     if (options.isWithin()) {
-      decided += ranking.decideWithin(source, options.radius());
+      decided += ranking.decideWithin(source, radius);
       options.checkPairs(ranking.count());
     } else {
       decided += ranking.decideNearest(source);

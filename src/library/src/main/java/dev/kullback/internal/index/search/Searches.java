@@ -6,6 +6,7 @@ import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.index.store.Coordinates;
@@ -33,7 +34,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Searches of snapshots, by any number of threads at once. Results depend on the Gaussians, their ids and the options alone: values are
- * those of {@link dev.kullback.internal.formula.Pair#rounded}, ranked by themselves and then by id.
+ * those of {@link dev.kullback.internal.formula.Pair#rounded}, ranked by themselves and then by id. Searches for points are others, of a
+ * {@link Density}, on the same threads and with the same counts.
  */
 public final class Searches implements AutoCloseable {
   /** Its name in events. */
@@ -49,7 +51,10 @@ public final class Searches implements AutoCloseable {
   /** Takes no proof. */
   public static final double[] NO_PROOF = {};
 
+  private final Formula formula;
   private final String name;
+  private final boolean isFull;
+  private final int dimension;
   private final Crew<Searcher> crew;
 
   /** The share in the thread that has vectors compiled; null for none. */
@@ -58,12 +63,20 @@ public final class Searches implements AutoCloseable {
   /** Groups of vectors that searches use. */
   private final Set<KernelGroup> groups;
 
+  /** Standard deviations of a point. */
+  private final float[] zeros;
+
+  /** Those for points by Mahalanobis distance, and by density; made when they are first asked for. */
+  private volatile @Nullable Searches byDistance;
+
+  private volatile @Nullable Searches byDensity;
+
   private volatile boolean closed;
 
-  private final Tally calls = new Tally();
-  private final LongAdder queries = new LongAdder();
-  private final LongAdder decided = new LongAdder();
-  private final LongAdder bytesRead = new LongAdder();
+  private final Tally calls;
+  private final LongAdder queries;
+  private final LongAdder decided;
+  private final LongAdder bytesRead;
 
   /**
    * Searches by KL among Gaussians of one dimension, in which a call has {@code threads} threads.
@@ -93,23 +106,81 @@ public final class Searches implements AutoCloseable {
       int threads,
       @Nullable Executor executor,
       boolean deferred) {
+    this.formula = formula;
     this.name = name;
+    this.isFull = isFull;
+    this.dimension = dimension;
+    zeros = new float[0];
     boolean isCoded = Coordinates.of(name, isFull) != Coordinates.NONE;
     groups = Kernels.indexGroups(formula, isCoded, isFull, dimension);
     user = deferred ? BackgroundWarmUp.join(formula, threads) : null;
-    crew =
-        new Crew<>(
-            "kullback-index",
-            threads,
-            executor,
-            () -> new Searcher(formula, dimension, user),
-            this::end);
+    calls = new Tally();
+    queries = new LongAdder();
+    decided = new LongAdder();
+    bytesRead = new LongAdder();
+    crew = crew(threads, executor);
+  }
+
+  /** Searches for points among the references of others. */
+  private Searches(Density density, Searches owner) {
+    formula = density;
+    name = density.toString();
+    isFull = owner.isFull;
+    dimension = owner.dimension;
+    zeros = new float[dimension];
+    boolean isOfKl = owner.formula.forward() == density.kernels();
+    groups = Kernels.indexGroups(density, isOfKl && !isFull, isFull, dimension);
+    user =
+        owner.user == null || isOfKl
+            ? owner.user
+            : BackgroundWarmUp.join(density.kernels(), owner.crew.threads());
+    calls = owner.calls;
+    queries = owner.queries;
+    decided = owner.decided;
+    bytesRead = owner.bytesRead;
+    crew = crew(owner.crew.threads(), owner.crew.executor());
+  }
+
+  private Crew<Searcher> crew(int threads, @Nullable Executor executor) {
+    return new Crew<>(
+        "kullback-index",
+        threads,
+        executor,
+        () -> new Searcher(formula, dimension, user),
+        this::end);
+  }
+
+  /** Returns those that rank references of points by density, or by Mahalanobis distance. */
+  private Searches ofPoints(boolean areByDensity) {
+    Searches made = areByDensity ? byDensity : byDistance;
+    return made != null ? made : makeOfPoints(areByDensity);
+  }
+
+  private synchronized Searches makeOfPoints(boolean areByDensity) {
+    Searches made = areByDensity ? byDensity : byDistance; // perhaps by another thread
+    if (made == null) {
+      made = new Searches(areByDensity ? Density.EXCESS : Density.MAHALANOBIS, this);
+      if (closed) { // meanwhile; the search is under way
+        made.close();
+      }
+      if (areByDensity) {
+        byDensity = made;
+      } else {
+        byDistance = made;
+      }
+    }
+    return made;
   }
 
   /** Ends its own threads; searches under way finish. */
   @Override
-  public void close() {
+  public synchronized void close() {
     closed = true;
+    for (Searches points : new Searches[] {byDistance, byDensity}) {
+      if (points != null) {
+        points.close();
+      }
+    }
     crew.close();
     if (user != null) {
       user.close();
@@ -156,12 +227,17 @@ public final class Searches implements AutoCloseable {
     long[] ids = new long[k];
     float[] kl = new float[k];
     SearchOptions nearest = SearchOptions.nearest(Math.max(1, k));
+    SearchOptions densest = nearest.rankedByDensity();
     boolean isFull = k > 0 && snapshot.segments()[0].segment().form().isFull();
     if (!near.isEmpty()) {
       WarmUp.untilStable(() -> {
         for (DiagonalBatch query : near) {
           query(snapshot, query.mean32(), 0, query.scale32(), 0, nearest, ids, kl, NO_PROOF);
           search(snapshot, isFull ? query.full() : query, nearest, 0);
+          if (formula instanceof Kl) {
+            query(snapshot, query.mean32(), 0, nearest, ids, kl, NO_PROOF);
+            query(snapshot, query.mean32(), 0, densest, ids, kl, NO_PROOF);
+          }
         }
       });
     }
@@ -255,7 +331,11 @@ public final class Searches implements AutoCloseable {
     if (n == 0) {
       return NeighborIds.of(new Found[0]);
     }
-    SearchCall call = new SearchCall(snapshot, batch, options, candidates, crew.threads(), end);
+    if (batch.arePoints() && !formula.isOfPoints()) {
+      return ofPoints(options.byDensity()).search(snapshot, batch, candidates, options, end, event);
+    }
+    SearchCall call =
+        new SearchCall(snapshot, batch, options, candidates, crew.threads(), end, shift(snapshot));
     Searcher lead = crew.take();
     boolean failed = true;
     try {
@@ -274,6 +354,11 @@ public final class Searches implements AutoCloseable {
     return call.found();
   }
 
+  /** Returns what is to be added to the values that are ranked. */
+  private double shift(Snapshot snapshot) {
+    return formula.shift(Searcher.leastLogDet(formula, snapshot), dimension);
+  }
+
   /** Does the passes of a call. */
   private void share(SearchCall call, Searcher lead, SearchOptions options) {
     do {
@@ -288,6 +373,20 @@ public final class Searches implements AutoCloseable {
     if (isCutOff && timeout != null) {
       Events.timeout(OPERATION, timeout.nanos());
     }
+  }
+
+  /** Finds the references of one point, as {@link #query(Snapshot, float[], int, float[], int, SearchOptions, long[], float[], double[])}. */
+  @SuppressWarnings("TooManyParameters") // arrays with where they begin
+  public int query(
+      Snapshot snapshot,
+      float[] point,
+      int at,
+      SearchOptions options,
+      long[] ids,
+      float[] values,
+      double[] proven) {
+    Searches points = ofPoints(options.byDensity());
+    return points.query(snapshot, point, at, points.zeros, 0, options, ids, values, proven);
   }
 
   /**
@@ -316,11 +415,14 @@ public final class Searches implements AutoCloseable {
     boolean failed = true;
     try {
       lead.startCall();
-      lead.start(snapshot, options, SearchCall.values(snapshot, options, false), 1, false, end);
+      int values = SearchCall.values(snapshot, options, false, formula.isOfPoints());
+      lead.start(snapshot, options, values, 1, false, end);
       lead.ask(mean, meanAt, std, stdAt);
       Found found = lead.found;
       if (crew.threads() > 1) {
-        call = new SearchCall(snapshot, lead.querySlot(), options, null, crew.threads(), end);
+        call =
+            new SearchCall(
+                snapshot, lead.querySlot(), options, null, crew.threads(), end, shift(snapshot));
         share(call, lead, options);
         found = call.first();
       } else {
@@ -334,6 +436,7 @@ public final class Searches implements AutoCloseable {
               found.count,
               found.isComplete,
               found.proven,
+              found.shift,
               options,
               ids,
               kl,

@@ -22,4 +22,20 @@ public record LiveSegment(Segment segment, @Nullable Deletions deleted, int live
   public boolean isLive(int row) {
     return deleted == null || !deleted.contains(row);
   }
+
+  /** Returns the least log-determinant of the rows that are left; ∞ of none. */
+  double leastLogDet() {
+    if (live == 0) {
+      return Double.POSITIVE_INFINITY;
+    }
+    int narrowest = segment.narrowest();
+    if (isLive(narrowest)) {
+      return segment.logDet(narrowest);
+    }
+    double least = Double.POSITIVE_INFINITY;
+    for (int row = 0; row < segment.size(); row++) {
+      least = isLive(row) ? Math.min(least, segment.logDet(row)) : least;
+    }
+    return least;
+  }
 }

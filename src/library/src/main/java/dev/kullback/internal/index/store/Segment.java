@@ -125,6 +125,9 @@ public final class Segment {
   private final long panels;
   private final @Nullable Codes codes;
 
+  /** The row of the least log-determinant, found when it is first asked for, by any thread to the same number; −1 before. */
+  private int narrowest = -1;
+
   /** Batches of the rows, of which one is made when it is first asked for. */
   private volatile @Nullable AtomicReferenceArray<@Nullable SoftReference<Batch>> batches;
 
@@ -675,6 +678,24 @@ public final class Segment {
 
   public double logDetBound(int row) {
     return image.get(DOUBLE, bounds + (long) Double.BYTES * row);
+  }
+
+  /** Returns the row of the least {@link #logDet}, of one row at least, be it live or not. */
+  int narrowest() {
+    int found = narrowest;
+    if (found < 0) {
+      found = 0;
+      double least = logDet(0);
+      for (int row = 1; row < size; row++) {
+        double log = logDet(row);
+        if (log < least) {
+          least = log;
+          found = row;
+        }
+      }
+      narrowest = found;
+    }
+    return found;
   }
 
   /** What the codes are of. */

@@ -15,6 +15,9 @@ public final class Snapshot implements AutoCloseable {
   private final long size;
   private final @Nullable Memory memory;
 
+  /** See {@link #leastLogDet}: found by any thread to the same number; NaN before. */
+  private volatile double leastLogDet = Double.NaN;
+
   /** The searches that use this, and the index. */
   private final AtomicInteger users = new AtomicInteger(1);
 
@@ -55,6 +58,20 @@ public final class Snapshot implements AutoCloseable {
   /** Returns the segment of a place. */
   public Segment segment(long place) {
     return segments[(int) (place >>> 32)].segment();
+  }
+
+  /** Returns the least log-determinant of the live rows, that of a batch of them; 0 of none. The first call reads those of all rows. */
+  public double leastLogDet() {
+    double least = leastLogDet;
+    if (Double.isNaN(least)) {
+      least = Double.POSITIVE_INFINITY;
+      for (LiveSegment part : segments) {
+        least = Math.min(least, part.leastLogDet());
+      }
+      least = size == 0 ? 0 : least;
+      leastLogDet = least;
+    }
+    return least;
   }
 
   /** Returns the number of live rows. */

@@ -134,7 +134,7 @@ public final class ${class} implements CodeScan {
       float r = leading[j];
       float l = leading[LANES + j];
 </#if>
-      ${vector} x = ${add(sqrt(max(add("l", "limit.base"), "0")), "r")};
+      ${vector} x = ${add(sqrt(max(add(mul("l", "limit.logs"), "limit.base"), "0")), "r")};
       ${store(add(mul(mul("x", "x"), "limit.factor"), "limit.more"), "most", "to + j")};
     }
   }

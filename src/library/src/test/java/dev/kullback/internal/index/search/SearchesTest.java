@@ -3,6 +3,7 @@ package dev.kullback.internal.index.search;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.fail;
 
+import dev.kullback.Backend;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
@@ -12,6 +13,7 @@ import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.Kl;
@@ -52,9 +54,13 @@ import org.junit.jupiter.params.provider.EnumSource;
 class SearchesTest {
   private static final KlEngine ENGINE = KlEngine.builder().build();
 
+  /** Computes each value by itself. */
+  private static final KlEngine SCALAR = KlEngine.builder().backend(Backend.SCALAR).build();
+
   @AfterAll
   static void close() {
     ENGINE.close();
+    SCALAR.close();
   }
 
   /** How the Gaussians of a case are drawn. */
@@ -445,6 +451,81 @@ class SearchesTest {
     }
   }
 
+  /** Points find what they find in the batch, to the bit: of distances exactly, and of densities as a pair computes them. */
+  @ParameterizedTest
+  @EnumSource
+  void pointsFindThoseOfTheBatch(Draw draw) {
+    pointsFindThoseOfTheBatch(draw, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @EnumSource
+  void pointsFindThoseOfOtherBatches(Draw draw) {
+    pointsFindThoseOfTheBatch(draw, Share.OTHERS);
+  }
+
+  private static void pointsFindThoseOfTheBatch(Draw draw, Share share) {
+    for (int seed = 600; seed < 640; seed++) {
+      if (!share.has(seed)) {
+        continue;
+      }
+      Case c = new Case(draw, seed);
+      DiagonalBatch asked = queries(c, Density.EXCESS);
+      DiagonalGaussians points =
+          asked.isDouble()
+              ? DiagonalGaussians.ofPoints(asked.mean64(), c.d)
+              : DiagonalGaussians.ofPoints(asked.mean32(), c.d);
+      int k = 1 + c.random.nextInt(Math.min(c.liveIds.length, 40));
+      int threads = (draw.ordinal() + seed / 4) % 2 == 0 ? 1 : 3;
+      try (Searches searches = new Searches(c.d, threads, null)) {
+        for (boolean isByDensity : new boolean[] {false, true}) {
+          Query nearest = isByDensity ? Query.nearest(k).byLogDensity() : Query.nearest(k).exact();
+          SearchOptions options = options(k, false, null);
+          String what = "%s, seed %d, by density: %s".formatted(draw, seed, isByDensity);
+          Neighbors expected = SCALAR.search(points, c.live, nearest);
+          same(
+              what,
+              c,
+              searches.search(
+                  c.snapshot, asked, isByDensity ? options.rankedByDensity() : options, 0),
+              expected);
+          double edge = expected.value(0, expected.count(0) - 1);
+          if (edge < Double.POSITIVE_INFINITY) {
+            SearchOptions within = SearchOptions.within(edge);
+            same(
+                what + ", within " + edge,
+                c,
+                searches.search(
+                    c.snapshot, asked, isByDensity ? within.rankedByDensity() : within, 0),
+                SCALAR.search(
+                    points,
+                    c.live,
+                    isByDensity ? Query.denserThan(-edge) : Query.within(edge).exact()));
+          }
+        }
+      }
+    }
+  }
+
+  private static void same(String what, Case c, NeighborIds found, Neighbors expected) {
+    for (int i = 0; i < expected.size(); i++) {
+      int from = found.start()[i];
+      assertThat(found.start()[i + 1] - from)
+          .as("%s, row %d", what, i)
+          .isEqualTo(expected.count(i));
+      for (int r = 0; r < expected.count(i); r++) {
+        long id = c.liveIds[expected.index(i, r)];
+        double value = expected.value(i, r);
+        if (found.ids()[from + r] != id || found.values()[from + r] != value) {
+          fail(
+              "%s, row %d, %d: %d, %s instead of %d, %s",
+              what, i, r, found.ids()[from + r], found.values()[from + r], id, value);
+        }
+      }
+    }
+  }
+
   /** A filter and an excluded id leave what a search of the others finds. */
   @ParameterizedTest
   @EnumSource
@@ -508,9 +589,9 @@ class SearchesTest {
     block.slack = new float[1];
     block.length = new float[1];
     float[] most = new float[PanelScan.LANES];
-    Bounds bounds = new Bounds();
+    Bounds bounds = new Bounds(Kl.FORWARD);
     for (boolean reverse : new boolean[] {false, true}) {
-      bounds.set(query, 0, reverse);
+      bounds.set(query, 0, reverse, 0);
       bounds.most(block, 0, PanelScan.LANES, 1, most);
       assertThat(most[0]).isEqualTo(Float.POSITIVE_INFINITY);
       assertThat(bounds.lower(block, 0, d)).isLessThanOrEqualTo(0);
@@ -566,28 +647,58 @@ class SearchesTest {
   }
 
   private static void boundsHold(Draw draw, Share share) {
+    boundsHold(draw, Kl.FORWARD, share);
+    boundsHold(draw, Density.MAHALANOBIS, share);
+    boundsHold(draw, Density.EXCESS, share);
+  }
+
+  /** Returns the queries, or points in their places. */
+  private static DiagonalBatch queries(Case c, Formula formula) {
+    DiagonalBatch q = c.queries.batch;
+    return formula.isOfPoints()
+        ? DiagonalBatch.ofPoints(
+            q.isDouble() ? Elements.of(q.mean64(), "points") : Elements.of(q.mean32(), "points"),
+            c.d,
+            RangeCheck.PLAIN)
+        : q;
+  }
+
+  /** Returns what the excesses of a segment's rows are over, those that are removed, too. */
+  private static double least(Formula formula, Segment segment) {
+    return formula == Density.EXCESS
+        ? IntStream.range(0, segment.size()).mapToDouble(segment::logDet).min().orElse(0)
+        : 0;
+  }
+
+  private static double own(Formula formula, Segment segment, int row, double least) {
+    return formula == Density.EXCESS ? segment.logDet(row) - least : 0;
+  }
+
+  private static void boundsHold(Draw draw, Formula formula, Share share) {
     PanelScan scan = new ScalarPanelScan();
     Block block = new Block();
-    Bounds bounds = new Bounds();
+    Bounds bounds = new Bounds(formula);
     Worker worker = new Worker();
     worker.startCall();
-    Pair pair = new Pair(Kl.FORWARD, worker);
+    Pair pair = new Pair(formula, worker);
     long finite = 0;
     for (int seed = 300; seed < 340; seed++) {
       if (!share.has(seed)) {
         continue;
       }
       Case c = new Case(draw, seed);
-      boolean reverse = c.random.nextBoolean();
+      boolean reverse = c.random.nextBoolean() && !formula.isOfPoints();
+      DiagonalBatch queries = queries(c, formula);
       for (LiveSegment part : c.snapshot.segments()) {
         Segment segment = part.segment();
+        double least = least(formula, segment);
         DiagonalBatch p = DiagonalBatch.ofSlot(c.d, segment.kind(), segment.isDouble());
         block.load(segment, 0, Math.min(segment.panels(), Block.mostPanels(segment)));
         int n = block.panels * PanelScan.LANES;
         float[] most = new float[n];
         float[] sum = new float[n];
-        for (int i = 0; i < c.queries.batch.size(); i++) {
-          bounds.set(c.queries.batch, i, reverse);
+        for (int i = 0; i < queries.size(); i++) {
+          bounds.set(queries, i, reverse, least);
           bounds.order(segment);
           Arrays.fill(most, Float.POSITIVE_INFINITY);
           scan.sums(
@@ -603,9 +714,10 @@ class SearchesTest {
           double limit = Double.NaN;
           for (int r = 0; r < block.rows; r++) {
             segment.fill(p, r);
-            DiagonalBatch a = reverse ? p : c.queries.batch;
-            DiagonalBatch b = reverse ? c.queries.batch : p;
-            double kl = pair.stable(a, reverse ? 0 : i, b, reverse ? i : 0);
+            DiagonalBatch a = reverse ? p : queries;
+            DiagonalBatch b = reverse ? queries : p;
+            double own = own(formula, segment, r, least);
+            double kl = pair.stable(a, reverse ? 0 : i, b, reverse ? i : 0) + own;
             limit = Double.isNaN(limit) ? kl : limit;
             double upper = bounds.upper(block, r, sum[r]);
             finite += upper < Double.POSITIVE_INFINITY ? 1 : 0;
@@ -619,13 +731,13 @@ class SearchesTest {
                 && !(isBeyond && kl * SURE <= limit)) {
               continue;
             }
-            kl = pair.rounded(a, reverse ? 0 : i, b, reverse ? i : 0);
+            kl = pair.rounded(a, reverse ? 0 : i, b, reverse ? i : 0) + own;
             bounds.most(block, r, 1, kl, most);
             boolean isLost = sum[r] > most[0] || (isBeyond && kl <= limit);
             if (!(lower <= kl && kl <= upper) || isLost) {
               fail(
-                  "%s, seed %d, query %d, row %d: %s from %s to %s, lost: %s",
-                  draw, seed, i, r, kl, lower, upper, isLost);
+                  "%s of %s, seed %d, query %d, row %d: %s from %s to %s, lost: %s",
+                  draw, formula, seed, i, r, kl, lower, upper, isLost);
             }
           }
         }
@@ -657,12 +769,14 @@ class SearchesTest {
     codesBoundFromBelow(draw, Jeffreys.FORMULA, Coordinates.JEFFREYS, 1, share);
     codesBoundFromBelow(draw, Wasserstein2.DISTANCE, Coordinates.WASSERSTEIN_2, 2, share);
     codesBoundFromBelow(draw, Wasserstein2.SQUARED, Coordinates.WASSERSTEIN_2, 3, share);
+    codesBoundFromBelow(draw, Density.MAHALANOBIS, Coordinates.KL, 4, share);
+    codesBoundFromBelow(draw, Density.EXCESS, Coordinates.KL, 5, share);
   }
 
   private static void codesBoundFromBelow(
       Draw draw, Formula formula, Coordinates coordinates, int turn, Share share) {
     CodeScan scan = new ScalarCodeScan();
-    Bounds bounds = new Bounds();
+    Bounds bounds = new Bounds(formula);
     CodedQuery coded = CodedQuery.of(formula, bounds);
     Worker worker = new Worker();
     worker.startCall();
@@ -674,8 +788,10 @@ class SearchesTest {
         continue;
       }
       Case c = new Case(draw, seed, coordinates);
+      DiagonalBatch asked = queries(c, formula);
       for (LiveSegment part : c.snapshot.segments()) {
         Segment segment = part.segment();
+        double least = least(formula, segment);
         Codes codes = segment.codes();
         if (codes == null) {
           assertThat(segment.size()).isLessThan(256);
@@ -687,16 +803,16 @@ class SearchesTest {
         float[] sum = new float[most.length];
         // a thousand values each
         int queries = draw == Draw.PLAIN || share == Share.OTHERS ? 4 : 1;
-        for (int i = 0; i < Math.min(queries, c.queries.batch.size()); i++) {
-          bounds.set(c.queries.batch, i, false);
-          if (!coded.set(c.queries.batch, i, segment, codes)) {
+        for (int i = 0; i < Math.min(queries, asked.size()); i++) {
+          bounds.set(asked, i, false, least);
+          if (!coded.set(asked, i, segment, codes)) {
             assertThat(draw).isIn(Draw.SCALES, Draw.ROW_SCALES, Draw.OUTLIERS, Draw.OVERFLOW);
             continue;
           }
           double[] kl = new double[segment.size()];
           for (int r = 0; r < kl.length; r++) {
             segment.fill(p, r);
-            kl[r] = pair.stable(c.queries.batch, i, p, 0);
+            kl[r] = pair.stable(asked, i, p, 0) + own(formula, segment, r, least);
           }
           double tenth = Arrays.stream(kl).sorted().toArray()[9];
           for (double limit : new double[] {Double.POSITIVE_INFINITY, tenth, kl[3], 1e-3}) {
@@ -716,12 +832,12 @@ class SearchesTest {
               boolean isBeyond = sum[r] > most[r];
               if (!(low <= kl[r] * SURE) || isBeyond && kl[r] * SURE <= limit) {
                 segment.fill(p, r);
-                kl[r] = pair.rounded(c.queries.batch, i, p, 0);
+                kl[r] = pair.rounded(asked, i, p, 0) + own(formula, segment, r, least);
               }
               if (!(low <= kl[r]) || isBeyond && kl[r] <= limit) {
                 fail(
                     "%s, %s, seed %d, query %d, row %d: %s from %s, limit %s",
-                    draw, coordinates, seed, i, r, kl[r], low, limit);
+                    draw, formula, seed, i, r, kl[r], low, limit);
               }
               left += limit == tenth && !(sum[r] > most[r]) ? 1 : 0;
             }

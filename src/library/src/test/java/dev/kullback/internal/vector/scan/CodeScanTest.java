@@ -96,6 +96,21 @@ class CodeScanTest {
       }
     }
     checkLeaving(scan, panels, exact, error);
+    checkWithoutLogs(scan, panels);
+  }
+
+  /** Where l does not count, as of distances of points, only one beyond float shows. */
+  private static void checkWithoutLogs(CodeScan scan, Panels panels) {
+    panels.limit.logs = 0;
+    panels.limit.base = 4;
+    for (int j = 0; j < panels.most.length; j++) {
+      panels.lead(j, 1, j == 3 ? Float.POSITIVE_INFINITY : 5 - j);
+    }
+    panels.scan(scan, panels.segment);
+    assertThat(panels.kept[0]).isZero();
+    for (int j = 0; j < panels.most.length; j++) {
+      checkClose(panels, j, j == 3 && Float.isNaN(panels.most[j]) ? 9 : panels.most[j], 9, 0);
+    }
   }
 
   /** The same as AssertJ's, which takes more time than the sums. */
