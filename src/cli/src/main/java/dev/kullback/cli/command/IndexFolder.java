@@ -117,6 +117,15 @@ final class IndexFolder {
           "has dimension %d, but the index in %s has %d"
               .formatted(layout.dimension(), path, index.dimension()));
     }
+    Divergence divergence = index.divergence();
+    if (files.arePoints()
+        && (divergence.equals(Divergence.WASSERSTEIN_2)
+            || divergence.equals(Divergence.SQUARED_WASSERSTEIN_2))) {
+      throw new UserError(
+          path,
+          "ranks by %s, of Gaussians that may have std 0, where there is no density: points need an index of another divergence, or topk and within"
+              .formatted(divergence.name()));
+    }
     if (layout.kind().isFull() && !index.hasFullCovariances()) {
       throw new UserError(
           files.scale(),

@@ -1,6 +1,5 @@
 package dev.kullback.cli.command;
 
-import dev.kullback.Divergence;
 import dev.kullback.IndexNeighbors;
 import dev.kullback.IndexStats;
 import dev.kullback.KlIndex;
@@ -44,7 +43,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "query",
     description = {
-      "Searches an index for the Gaussians that are nearest to each q_i.",
+      "Searches an index for the Gaussians that are nearest to each q_i, or to each point.",
       "With -k the K smallest KL(q_i || p), ascending, ties to the lower id: the values to -o, [N,K], the ids to --indices."
           + " Where those left out leave fewer, id -1 and value inf stand for none.",
       "With --radius all KL(q_i || p) <= R, by row, then id: the values to -o, [P], and their (i, id) to --indices,"
@@ -56,6 +55,8 @@ import picocli.CommandLine.Spec;
       "kullback index query FOLDER -k K --mean Q.npy --std S.npy --indices I.npy -o V.npy [...]",
       "       kullback index query FOLDER --radius R --mean Q.npy --std S.npy",
       "                            (--indices I.npy -o V.npy | -o OUT.npz) [...]",
+      "       kullback index query FOLDER (-k K | --radius R) --points X.npy [--log-density]",
+      "                            (--indices I.npy -o V.npy | -o OUT.npz) [...]",
     },
     sortOptions = false,
     footer = {
@@ -64,6 +65,7 @@ import picocli.CommandLine.Spec;
       "  kullback index query FOLDER -k 10 --mean Q.npy --std S.npy --indices I.npy -o V.npy",
       "  kullback index query FOLDER --radius 0.5 --mean Q.npy --std S.npy --exclude 7 -o near.npz",
       "  kullback index query FOLDER -k 10 --mean Q.npy --std S.npy --indices I.npy -o V.npy --timeout 0.5 --proven P.npy",
+      "  kullback index query FOLDER --radius 9.21 --points X.npy -o gated.npz",
     })
 final class IndexSearch implements Callable<Integer> {
   /** Terms (i, p, h) from which on a block of queries is worth a report. */
@@ -85,8 +87,9 @@ final class IndexSearch implements Callable<Integer> {
       names = "--radius",
       order = PairCommand.FIRST,
       paramLabel = "R",
-      converter = Within.Radius.class,
-      description = "Or all within this, >= 0, in the unit of the values; inf for all.")
+      converter = Within.Bound.class,
+      description =
+          "Or all within this, >= 0, with --log-density any, in the unit of the values; inf for all.")
   @Nullable Double radius;
 
   @Option(
@@ -142,13 +145,14 @@ final class IndexSearch implements Callable<Integer> {
           "Of each row, 1 if it is complete and else 0, and the number below which no other Gaussian's divergence is, float64, [N,2].")
   @Nullable Path proven;
 
-  @Mixin BatchOptions.Q q;
+  @Mixin BatchOptions.QOrPoints q;
 
   @Option(
       names = {"-o", "--output"},
       paramLabel = "OUT.npy",
       required = true,
-      description = "The values, float64: KL in nats, or what the index ranks by.")
+      description =
+          "The values, float64: KL in nats, or what the index ranks by; of points squared Mahalanobis distances, or negative log-densities.")
   Path output;
 
   @Mixin OutputOptions outputOptions;
@@ -160,6 +164,11 @@ final class IndexSearch implements Callable<Integer> {
   public Integer call() throws IOException {
     Report report = new Report(spec);
     BatchOptions.Files files = q.files();
+    PointOptions points = new PointOptions(q);
+    points.check(reverse);
+    if (radius != null) {
+      points.checkRadius(radius);
+    }
     report.remedy(policyOptions.remedy(files, List.of()));
     boolean npz = isArchive();
     Map<String, Path> outputs = new LinkedHashMap<>();
@@ -191,7 +200,9 @@ final class IndexSearch implements Callable<Integer> {
       queries.describe(report, "q");
       report.start();
       OutputFile proofs = proven == null ? null : out.get(out.size() - 1);
-      Search search = new Search(index, queries, own, new ProofOutput(proofs, queries.size()));
+      points.describe(report);
+      Search search =
+          new Search(index, queries, points, own, new ProofOutput(proofs, queries.size()));
       if (k != null && ids != null) {
         nearest(search, k, values, ids, report);
       } else if (radius != null) {
@@ -264,7 +275,12 @@ final class IndexSearch implements Callable<Integer> {
   }
 
   /** What is searched, for which queries; {@code own} has the id that each leaves out. */
-  private record Search(KlIndex index, Batch queries, long @Nullable [] own, ProofOutput proof) {}
+  private record Search(
+      KlIndex index,
+      Batch queries,
+      PointOptions points,
+      long @Nullable [] own,
+      ProofOutput proof) {}
 
   private interface Take {
     /** Takes what the next queries have found. */
@@ -330,7 +346,7 @@ final class IndexSearch implements Callable<Integer> {
     int rows = search.queries().size();
     long size = search.index().size();
     NeighborOutput out = NeighborOutput.ofIds(values, ids, rows, wanted);
-    run(search, options(Query.nearest(wanted)), wanted, out::add);
+    run(search, options(search.points().nearest(wanted)), wanted, out::add);
     report.put("k", wanted);
     String what = "smallest %s: %d x %d of %d".formatted(formula(search), rows, wanted, size);
     out.describe(report, what, search.queries().dimension());
@@ -346,7 +362,7 @@ final class IndexSearch implements Callable<Integer> {
       long[] columns = {0};
       run(
           search,
-          options(Query.within(most)),
+          options(search.points().within(most)),
           2 * size, // as the index gathers what it has found
           found -> columns[0] = Math.max(columns[0], copy(found, out)));
       out.finish(columns[0]);
@@ -377,9 +393,6 @@ final class IndexSearch implements Callable<Integer> {
   }
 
   private String formula(Search search) {
-    Divergence divergence = search.index().divergence();
-    return reverse
-        ? EngineOptions.formula(divergence, "p", "q_i")
-        : EngineOptions.formula(divergence, "q_i", "p");
+    return search.points().formula(reverse, search.index().divergence(), "p");
   }
 }

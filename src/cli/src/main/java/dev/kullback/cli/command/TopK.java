@@ -60,7 +60,7 @@ final class TopK extends PairCommand {
 
   private TopK(BatchOptions.QOrPoints rows, EngineOptions engineOptions) {
     super(rows, new PolicyOptions.WithDeterministic(), engineOptions);
-    points = new PointOptions(rows, engineOptions);
+    points = new PointOptions(rows);
   }
 
   @Option(
@@ -122,7 +122,7 @@ final class TopK extends PairCommand {
   @Override
   List<BatchOptions.Files> pFiles() {
     List<BatchOptions.Files> files = pOptions.files();
-    points.check(reverse);
+    points.check(reverse, engineOptions);
     if (points.areByDensity() && (exact || pFirst != null || files.size() > 1)) {
       throw new UserError(
           "--log-density ranks by rounded values: leave out --exact, --p-first and further files of p");
@@ -176,7 +176,11 @@ final class TopK extends PairCommand {
     String what =
         "smallest %s%s: %d x %d of %d"
             .formatted(
-                points.formula(reverse), excludeSelf ? ", j != i" : "", q.size(), k, p.size());
+                points.formula(reverse, engineOptions.divergence(), "p_j"),
+                excludeSelf ? ", j != i" : "",
+                q.size(),
+                k,
+                p.size());
     report.put("k", k).put("exclude_self", excludeSelf).put("reverse", reverse);
     report.put("exact", exact).put("shard", shard).put("first_row", q.first());
     report.put("p_first", p.first()[0]);
@@ -277,7 +281,7 @@ final class TopK extends PairCommand {
   }
 
   private Query query(int own, int first, @Nullable Neighbors earlier) {
-    Query query = points.of(Query.nearest(wanted()));
+    Query query = points.nearest(wanted());
     query = reverse ? query.reverse() : query;
     if (!exact) {
       return query;

@@ -54,7 +54,7 @@ final class Within extends PairCommand {
 
   private Within(BatchOptions.QOrPoints rows, EngineOptions engineOptions) {
     super(rows, new PolicyOptions.WithDeterministic(), engineOptions);
-    points = new PointOptions(rows, engineOptions);
+    points = new PointOptions(rows);
   }
 
   @Option(
@@ -79,19 +79,7 @@ final class Within extends PairCommand {
       description = "Those with KL(p_j || q_i) <= R instead.")
   boolean reverse;
 
-  /** Of divergences and distances. */
-  static final class Radius implements ITypeConverter<Double> {
-    @Override
-    public Double convert(String text) {
-      double radius = new Bound().convert(text);
-      if (radius < 0) {
-        throw new TypeConversionException(error(text));
-      }
-      return radius;
-    }
-  }
-
-  /** Of negative log-densities, too. */
+  /** A radius, or any bound of negative log-densities. */
   static final class Bound implements ITypeConverter<Double> {
     @Override
     public Double convert(String text) {
@@ -108,7 +96,7 @@ final class Within extends PairCommand {
     }
   }
 
-  private static String error(String text) {
+  static String error(String text) {
     return "'" + text + "' is not a radius: give one >= 0, or inf; with --log-density any number";
   }
 
@@ -119,10 +107,8 @@ final class Within extends PairCommand {
 
   @Override
   Map.@Nullable Entry<String, Path> secondOutput() {
-    points.check(reverse);
-    if (radius < 0 && !points.areByDensity()) {
-      throw new UserError("'--radius': " + error(Text.number(radius)));
-    }
+    points.check(reverse, engineOptions);
+    points.checkRadius(radius);
     boolean npz = format().equals("npz");
     if (npz && indices != null) {
       throw new UserError(result.output, "holds the indices, too: leave out --indices");
@@ -152,7 +138,7 @@ final class Within extends PairCommand {
       String what =
           "%s <= %s: %d of %d x %d"
               .formatted(
-                  points.formula(reverse),
+                  points.formula(reverse, engineOptions.divergence(), "p_j"),
                   Text.number(radius),
                   out.stats().count(),
                   q.size(),
@@ -163,7 +149,7 @@ final class Within extends PairCommand {
   }
 
   void find(KlEngine engine, RowBlocks blocks, SparseOutput out) {
-    Query within = points.areByDensity() ? Query.denserThan(-radius) : Query.within(radius);
+    Query within = points.within(radius);
     Query query = reverse ? within.reverse() : within;
     blocks.forEach((_, rows, p) -> {
       Neighbors found = engine.search(rows, p, query);

@@ -43,8 +43,8 @@ public final class ProofOutput {
   public void describe(Report report) {
     if (complete < rows) {
       report.line(
-          least > 0
-              ? "%d of %d rows are not complete: the Gaussians that they lack have divergences of at least %.4g"
+          least != 0 // negative log-densities may be less
+              ? "%d of %d rows are not complete: the Gaussians that they lack have values of at least %.4g"
               : "%d of %d rows are not complete, and of some nothing is known: give a longer --timeout, or a larger --approximate",
           rows - complete,
           rows,

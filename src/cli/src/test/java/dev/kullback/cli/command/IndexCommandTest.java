@@ -2,6 +2,7 @@ package dev.kullback.cli.command;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.Divergence;
@@ -154,6 +155,38 @@ class IndexCommandTest extends CommandFixture {
         topk("-k " + k + Q + "--p-mean p.npy --p-std t.npy " + same, j -> IDS[(int) j], N, k);
     assertThat(longs("i.npy", N, k)).containsExactly(want);
     assertSameValues("o.npy", "wantv.npy");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "--divergence jeffreys"})
+  void findsWhatPointsFind(String divergence) throws IOException {
+    save("x.npy", "<f4", N, qMean);
+    done("create FOLDER --ids j.npy" + P + divergence);
+    String points = " --points x.npy ";
+    String p = " --p-mean p.npy --p-std t.npy ";
+    assertThat(done("query FOLDER -k 3 --indices i.npy -o o.npy" + points))
+        .startsWith("smallest mahalanobis(x_i, p): 7 x 3 of 5, D = 6, float64");
+    long[] want = topk("-k 3" + points + p, j -> IDS[(int) j], N, 3);
+    assertThat(longs("i.npy", N, 3)).containsExactly(want);
+    assertSameValues("o.npy", "wantv.npy");
+    done("query FOLDER -k 2 --log-density --indices i.npy -o o.npy" + points);
+    succeed("topk -k 2 --log-density --indices want.npy -o wantv.npy" + points + p);
+    double[] values = values(read("o.npy", N, 2));
+    double[] wanted = values(read("wantv.npy", N, 2));
+    for (int at = 0; at < wanted.length; at++) {
+      assertThat(values[at]).isCloseTo(wanted[at], within(1e-5 * (Math.abs(wanted[at]) + 20)));
+    }
+    double radius = 0.1 + Arrays.stream(wanted).sorted().toArray()[wanted.length / 2];
+    String by = "--radius " + radius + " --log-density --json --indices i.npy -o v.npy" + points;
+    double count = (double) json(run(line("query FOLDER " + by)).out()).get("count");
+    assertThat(count).isEqualTo(json(run("within " + by + p).out()).get("count"));
+    assertThat(count).isBetween(1.0, 34.0);
+    Map<?, ?> facts = json(run(line("query FOLDER " + by)).out());
+    assertThat(facts.get("divergence")).isEqualTo("negative-log-density");
+  }
+
+  private static Map<?, ?> json(String text) {
+    return (Map<?, ?>) JsonReader.read(text);
   }
 
   /** By what it was made for, of which standard deviations may be 0 by a Wasserstein distance alone. */
@@ -988,6 +1021,16 @@ class IndexCommandTest extends CommandFixture {
         List.of(within + "-o o.npy", "give --indices I.npy, too, or -o a name ending in .npz"),
         List.of(within + "-o o.npz --indices i.npy", "o.npz: holds the ids, too: leave out"),
         List.of("query FOLDER --radius -1 -o o.npz" + Q, "'-1' is not a radius"),
+        List.of(
+            "query FOLDER -k 2 -o o.npy --indices i.npy --points three.npy",
+            "three.npy: has dimension 3, but the index in "),
+        List.of(
+            "query FOLDER -k 2 -o o.npy --indices i.npy --points q.npy --reverse-divergence",
+            "points have no density: leave out --reverse-divergence"),
+        List.of(query + " --log-density", "--log-density is of points: give --points X.npy"),
+        List.of(
+            "query FOLDER --radius -1 -o o.npz --points q.npy",
+            "'--radius': '-1' is not a radius: give one >= 0, or inf; with --log-density any"),
         List.of(query.replace("-o o.npy", "-o -"), "-: this command writes files"),
         List.of(query.replace("-o o.npy", "-o q.npy"), "q.npy: is also an input"),
         List.of(query.replace("-o o.npy", "-o i.npy"), "is the same file as the other output"),
