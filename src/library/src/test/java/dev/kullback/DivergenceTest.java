@@ -102,6 +102,8 @@ class DivergenceTest {
                     Regime.ALIKE,
                     Regime.EVERY_SPREAD,
                     Regime.NEAR_1E_4,
+                    Regime.EQUAL_SCALES,
+                    Regime.EQUAL_MEANS,
                     Regime.EQUAL_BUT_FOR_KIND)
                 .map(regime -> Arguments.of(d, regime)));
   }
@@ -125,6 +127,37 @@ class DivergenceTest {
         double[] expected = new double[17 * 33];
         Arrays.setAll(expected, at -> few[at / 33 % 5 * 7 + at % 33 % 7]);
         check(divergence, what, cycled(drawn.q(), 17), cycled(drawn.p(), 33), expected);
+      }
+    }
+  }
+
+  /**
+   * Tiles whose means differ by so little, at equal scales, that squares underflow in float: below, about and above the bounds between the forms, some
+   * of the same tile on either side, and equal rows.
+   */
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void differencesWhoseSquaresUnderflow(Divergence divergence) {
+    for (Kind kind : new Kind[] {Kind.STD, Kind.VARIANCE, Kind.LOG_VARIANCE}) {
+      for (double spread : new double[] {1e-9, 4e-14, 1e-19, 1e-22, 1e-30, 1e-35, 1e-42}) {
+        Random random = new Random(7);
+        int d = 70;
+        double[] mean = new double[12 * d];
+        double[] scale = new double[12 * d];
+        for (int k = 0; k < mean.length; k++) {
+          double std = 1 + 0.1 * Math.sin(k % d);
+          double up = k / d < 2 ? 0 : k / d % 3 + 1;
+          mean[k] = (float) (up * spread * random.nextGaussian());
+          scale[k] = (float) kind.fromStd.applyAsDouble(std);
+        }
+        Batch all = new Batch(kind, false, mean, scale, d);
+        Batch q = all.rows(new int[] {0, 2, 4, 5, 6});
+        Batch p = all.rows(new int[] {1, 2, 3, 7, 8, 9, 10});
+        double[] few = DivergenceOracle.pairwise(divergence, q, p);
+        double[] expected = new double[70 * 103];
+        Arrays.setAll(expected, at -> few[at / 103 % 5 * 7 + at % 103 % 7]);
+        String what = "%s, %s, %s".formatted(divergence, kind, spread);
+        check(divergence, what, cycled(q, 70), cycled(p, 103), expected);
       }
     }
   }

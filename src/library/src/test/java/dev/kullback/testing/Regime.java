@@ -82,6 +82,32 @@ public enum Regime {
       });
     }
   },
+  /** Equal scales, and means that differ by 1e-5 to 1e-40 standard deviations, many rows alike one after the other. */
+  EQUAL_SCALES(Kinds.ALL_PAIRS) {
+    @Override
+    void fill(Rows rows, Random random) {
+      double[] spreads = {
+        1e-5, 1e-9, 1e-11, 1e-15, 1e-18, 1e-19, 1e-20, 1e-25, 1e-30, 1e-32, 1e-40
+      };
+      rows.each((row, h) -> {
+        double spread = spreads[row * spreads.length / rows.mean.length];
+        rows.std[row][h] = h % 2 == 0 ? 1 : Math.exp(Math.cos(h));
+        rows.mean[row][h] = spread * rows.std[row][h] * random.nextGaussian();
+      });
+    }
+  },
+  /** Equal means, and log-variances that differ by 1e-4 to 1e-17, which the oracle still tells apart where an order is near 0 or 1. */
+  EQUAL_MEANS(Kinds.LOG) {
+    @Override
+    void fill(Rows rows, Random random) {
+      double[] spreads = {1e-4, 1e-8, 1e-12, 1e-15, 1e-17};
+      rows.each((row, h) -> {
+        double spread = spreads[row * spreads.length / rows.mean.length];
+        rows.mean[row][h] = 0.5;
+        rows.logVariance[row][h] = spread * random.nextGaussian();
+      });
+    }
+  },
   /** Whole rows repeated: exactly 0 there. */
   DUPLICATES(Kinds.SAME) {
     @Override

@@ -223,7 +223,7 @@ public final class Chernoff extends Formula {
   }
 
   @Override
-  public NearTerm nearTerm(boolean isDouble) {
+  public NearTerm nearTerm() {
     return NearTerm.CHERNOFF;
   }
 

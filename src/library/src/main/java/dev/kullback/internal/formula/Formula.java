@@ -178,14 +178,14 @@ public abstract class Formula {
     return false;
   }
 
-  /** Returns the term of the form for Gaussians that hardly differ, in float or double, or null if there is none. */
-  public @Nullable NearTerm nearTerm(boolean isDouble) {
+  /** Returns the term of the form for Gaussians that hardly differ, or null if there is none. */
+  public @Nullable NearTerm nearTerm() {
     return null;
   }
 
   /** Whether the near form of two batches, in float or double, has kernels that few calls need, as {@link NearTerm} tells. */
   public final boolean isOfOtherKinds(DiagonalBatch q, DiagonalBatch p, boolean isDouble) {
-    NearTerm term = nearTerm(isDouble);
+    NearTerm term = nearTerm();
     return term != null && term.isOfOtherKinds(q, p, isDouble);
   }
 

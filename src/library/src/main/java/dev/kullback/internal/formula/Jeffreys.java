@@ -6,7 +6,6 @@ import dev.kullback.internal.numerics.DoubleDouble;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Jeffreys' divergence {@code KL(q ‖ p) + KL(p ‖ q)}: of diagonal Gaussians
@@ -88,10 +87,9 @@ public final class Jeffreys extends Formula {
     return List.of(Field.VARIANCE, Field.PRECISION);
   }
 
-  /** In float there is none: Gaussians that the form in double leaves open differ by less than float's roundings. */
   @Override
-  public @Nullable NearTerm nearTerm(boolean isDouble) {
-    return isDouble ? NearTerm.JEFFREYS : null;
+  public NearTerm nearTerm() {
+    return NearTerm.JEFFREYS;
   }
 
   @Override

@@ -116,7 +116,7 @@ public final class Kl extends Formula {
   }
 
   @Override
-  public NearTerm nearTerm(boolean isDouble) {
+  public NearTerm nearTerm() {
     return NearTerm.KL;
   }
 

@@ -41,10 +41,9 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
     this.pair = pair;
     lastStep = formula.lastStep();
     hasDifferenceForm = formula.hasDifferenceForm();
-    NearTerm term32 = formula.nearTerm(false);
-    NearTerm term64 = formula.nearTerm(true);
-    near32 = term32 != null ? new FloatNearForm(formula, term32) : null;
-    near64 = term64 != null ? new DoubleNearForm(formula, term64) : null;
+    NearTerm term = formula.nearTerm();
+    near32 = term != null ? new FloatNearForm(formula, term) : null;
+    near64 = term != null ? new DoubleNearForm(formula, term) : null;
     floats = FloatSums.scalar(formula);
     doubles = DoubleSums.scalar(formula);
   }

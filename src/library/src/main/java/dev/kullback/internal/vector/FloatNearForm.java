@@ -29,6 +29,10 @@ import org.jspecify.annotations.Nullable;
  * <p>Others and all in double take H from {@link NearSeries}. In float a term is good to 15 roundings and 1.1e-6 of the series, together 6e-6. In double a term is good to 30 roundings and 2⁻⁴² of the series, and is in 64 sums of a block and those of the
  * blocks, together 2.5e-13 and less than 2⁻⁵³ for each block.
  *
+ * <p>Entries below {@link #leastKl}, of which float loses parts by underflow, are summed up with differences that are {@link #UP} times as
+ * large. Of so near Gaussians a series is its first term, to 2⁻³⁹, so that the sums are UP² times as large, and nothing else changes. They take
+ * 4 times the usual time then, and 80 to 280 times pair by pair (D = 64, Intel, CPU family 6, JDK 25.0.3).
+ *
  * <p>A batch keeps it by panels of columns, each made when many of its entries need it: whole it takes 2.5 times the memory of the batch, and 4 times
  * that where it is compared with another kind.
  * An instance computes entries one by one, to the same bits, from the batches' values if there are no panels. One thread's.
@@ -39,11 +43,57 @@ final class FloatNearForm {
    * float of the terms, {@link #LIMIT_OF_KL}. That is 2 KL, twice what double leaves: if 2 KL is at most this, every {@code u² ≤ 2
    * LIMIT_OF_KL}, and z² is off by at most 0.9e-6 of itself. Double settles a KL above 5.6e-7 in 64 dimensions.
    */
-  static final float LIMIT = Float.SIZE == 32 ? 1e-4f : 0.025f;
+  private static final float LIMIT = Float.SIZE == 32 ? 1e-4f : 0.025f;
 
-  static final float LIMIT_OF_KL = 0x1p-17f;
+  private static final float LIMIT_OF_KL = 0x1p-17f;
 
-  /** Numbers per dimension of a column: mean, 1/v or v, s, α; and of one that is compared with another kind, what v lacks. */
+  /** The same of what is scaled up: {@link #mostKl} leaves far less. */
+  private static final float LIMIT_OF_UP = 0x1p60f;
+
+  /** Scaled up, means up to 2⁷² are finite; what is infinite is left to the stable form. */
+  private static final float UP = 0x1p55f;
+
+  /** How scales are compared. */
+  enum Way {
+    /** As the batches state them. */
+    PLAIN(FIELDS, 1),
+    /** By variances of two parts, as the batches state their scales in different ways. */
+    MIXED(MIXED_FIELDS, 1),
+    /** As {@link #PLAIN}, with all differences scaled up. */
+    UP_SCALED(FIELDS, UP);
+
+    /** Numbers per dimension of a column. */
+    final int fields;
+
+    /** What differences are multiplied by. */
+    final float up;
+
+    /** What sums are multiplied by in the end. */
+    final double down;
+
+    Way(int fields, float up) {
+      this.fields = fields;
+      this.up = up;
+      down = 1 / (up * up);
+    }
+
+    /** Returns the way of two batches; what it leaves open, {@link #UP_SCALED} may settle if it {@link #isFollowed}. */
+    static Way of(DiagonalBatch q, DiagonalBatch p) {
+      return q.kind() == p.kind() ? PLAIN : MIXED;
+    }
+
+    /** Whether {@link #UP_SCALED} may settle what this leaves open. */
+    boolean isFollowed() {
+      return Float.SIZE == 32 && this == PLAIN;
+    }
+
+    /** Returns the kind of the scales that are subtracted. */
+    Scale kind(DiagonalBatch g) {
+      return this == MIXED ? Scale.VARIANCE : g.kind();
+    }
+  }
+
+  /** Numbers per dimension of a column: mean, 1/v or v, s, α; {@link Way#MIXED} has what v lacks, too. */
   static final int FIELDS = 4;
 
   static final int MIXED_FIELDS = FIELDS + 1;
@@ -53,25 +103,29 @@ final class FloatNearForm {
 
   private static final int NR = FloatPanels.NR;
 
+  /** Coefficients of E, descending, and as many of O, in float. */
+  private static final int EVEN = 2;
+
   /** Open entries of a tile that take longer one by one than its panel takes to be made. */
   static final int MANY = 4 * NR;
 
-  private static final Map<NearTerm, Forms> FORMS = new EnumMap<>(NearTerm.class);
-  private static final Map<NearTerm, Forms> MIXED_FORMS = new EnumMap<>(NearTerm.class);
+  private static final Map<NearTerm, Map<Way, Forms>> FORMS = new EnumMap<>(NearTerm.class);
 
   static {
     for (NearTerm term : NearTerm.values()) {
-      FORMS.put(term, new Forms(term, false));
-      MIXED_FORMS.put(term, new Forms(term, true));
+      Map<Way, Forms> forms = new EnumMap<>(Way.class);
+      for (Way way : Way.values()) {
+        forms.put(way, new Forms(term, way));
+      }
+      FORMS.put(term, forms);
     }
   }
 
   final NearTerm term;
   final double weight;
   final double factor;
-  private final Forms forms;
-  private final Forms mixedForms;
-  private final Map<Scale, float[]> series = new EnumMap<>(Scale.class);
+  private final Map<Way, Forms> forms;
+  private final Map<Way, Map<Scale, float[]>> series = new EnumMap<>(Way.class);
 
   /** A dimension's block of one pair, columns in the first lane. */
   private final float[] mean = new float[PairKl.BLOCK];
@@ -90,25 +144,13 @@ final class FloatNearForm {
     weight = formula.nearWeight();
     factor = formula.nearFactor();
     forms = Objects.requireNonNull(FORMS.get(term));
-    mixedForms = Objects.requireNonNull(MIXED_FORMS.get(term));
+    for (Way way : Way.values()) {
+      series.put(way, new EnumMap<>(Scale.class));
+    }
   }
 
-  /** Whether two batches state their scales in different ways, so that both are stated as variances of two parts. */
-  static boolean areMixed(DiagonalBatch q, DiagonalBatch p) {
-    return q.kind() != p.kind();
-  }
-
-  /** Returns the kind of the scales that are subtracted. */
-  static Scale kind(DiagonalBatch q, DiagonalBatch p) {
-    return areMixed(q, p) ? Scale.VARIANCE : q.kind();
-  }
-
-  static int fields(boolean isMixed) {
-    return isMixed ? MIXED_FIELDS : FIELDS;
-  }
-
-  private Forms forms(boolean isMixed) {
-    return isMixed ? mixedForms : forms;
+  private Forms forms(Way way) {
+    return Objects.requireNonNull(forms.get(way));
   }
 
   /**
@@ -128,9 +170,9 @@ final class FloatNearForm {
     final DerivedForm<DiagonalBatch, Columns> columns;
     final DerivedForm<DiagonalBatch, Rows> rows;
 
-    Forms(NearTerm term, boolean isMixed) {
-      columns = new DerivedForm<>(g -> new Columns(g, term, isMixed), Columns::bytes);
-      rows = new DerivedForm<>(g -> rows(g, term, isMixed), Rows::bytes);
+    Forms(NearTerm term, Way way) {
+      columns = new DerivedForm<>(g -> new Columns(g, term, way), Columns::bytes);
+      rows = new DerivedForm<>(g -> rows(g, term, way), Rows::bytes);
     }
   }
 
@@ -140,12 +182,12 @@ final class FloatNearForm {
    */
   private static final class Columns {
     private final NearTerm term;
-    private final boolean isMixed;
+    private final Way way;
     private final AtomicReferenceArray<float @Nullable []> panels;
 
-    Columns(DiagonalBatch g, NearTerm term, boolean isMixed) {
+    Columns(DiagonalBatch g, NearTerm term, Way way) {
       this.term = term;
-      this.isMixed = isMixed;
+      this.way = way;
       panels = new AtomicReferenceArray<>(Math.ceilDiv(g.size(), NR));
     }
 
@@ -153,7 +195,7 @@ final class FloatNearForm {
     float[] panel(DiagonalBatch g, int index) {
       float[] panel = panels.get(index);
       if (panel == null) {
-        panel = pack(g, term, isMixed, index * NR);
+        panel = pack(g, term, way, index * NR);
         panels.set(index, panel);
       }
       return panel;
@@ -173,30 +215,32 @@ final class FloatNearForm {
     }
   }
 
-  Rows rows(DiagonalBatch q, boolean isMixed) {
-    return forms(isMixed).rows.of(q);
+  Rows rows(DiagonalBatch q, Way way) {
+    return forms(way).rows.of(q);
   }
 
-  float[] panel(DiagonalBatch p, boolean isMixed, int index) {
-    return forms(isMixed).columns.of(p).panel(p, index);
+  float[] panel(DiagonalBatch p, Way way, int index) {
+    return forms(way).columns.of(p).panel(p, index);
   }
 
   /** Returns the coefficients of a kind of scales, as many as the micro-kernel of the term takes. */
-  float[] coefficients(Scale kind) {
-    float[] made = series.get(kind);
+  float[] coefficients(Scale kind, Way way) {
+    Map<Scale, float[]> ofWay = Objects.requireNonNull(series.get(way));
+    float[] made = ofWay.get(kind);
     if (made == null) {
-      made = series(kind);
-      series.put(kind, made);
+      made = series(kind, way);
+      ofWay.put(kind, made);
     }
     return made;
   }
 
   @SuppressWarnings("cast") // redundant in double
-  private float[] series(Scale kind) {
+  private float[] series(Scale kind, Way way) {
     boolean isLog = kind == Scale.LOG_VARIANCE;
+    boolean isEven = term == NearTerm.JEFFREYS;
     double[] values =
         Float.SIZE == 32
-            ? NearSeries.of(kind, term, weight, 2, 2, NearSeries.LIMIT_IN_SINGLE)
+            ? NearSeries.of(kind, term, weight, EVEN, isEven ? 0 : EVEN, NearSeries.LIMIT_IN_SINGLE)
             : switch (term) {
               case KL ->
                   NearSeries.of(kind, term, 0, isLog ? 5 : 2, isLog ? 5 : 7, NearSeries.LIMIT);
@@ -205,45 +249,59 @@ final class FloatNearForm {
             };
     float[] coefficients = new float[values.length];
     for (int k = 0; k < coefficients.length; k++) {
-      coefficients[k] = (float) values[k];
+      coefficients[k] = way == Way.UP_SCALED && k != EVEN - 1 ? 0 : (float) values[k];
     }
     return coefficients;
   }
 
   /**
-   * Returns the least KL of which what D terms lose by underflow is below a rounding: in float at most 2⁻¹⁴⁸ each. Of mixed kinds u is within {@code δ =
+   * Returns the least KL of which what D terms lose by underflow is below a rounding: in float at most 2⁻¹⁴⁸ each, which 2⁻¹²⁴ can bear; of the way
+   * that is followed by another 2⁻⁹⁰, as vectors with a subnormal number took 30 times as long (Intel, CPU family 6). Of mixed kinds u is within {@code δ =
    * 2⁻⁴⁷}, in double {@code 2⁻⁹⁶·⁹}: two variances have 2⁻⁹⁸ each, as {@link Variance} has, and their parts, and the difference of the second parts,
    * a rounding squared. As H is about ½u², the sum 2 KL is within {@code Σ|u|δ ≤ δ √(4D KL)}, which is δ √(D/KL) of it, and at most 6.8e-7
    * or, in double, 3.5e-13.
    */
-  static double leastKl(int dimension, boolean isMixed) {
+  static double leastKl(int dimension, Way way) {
     return dimension
-        * (isMixed
+        * (way == Way.MIXED
             ? Float.SIZE == 32 ? 0x1p-53 : 0x1p-111
-            : Float.SIZE == 32 ? 0x1p-124 : 0x1p-1000);
+            : Float.SIZE == 64 ? 0x1p-1000 : way.isFollowed() ? 0x1p-90 : 0x1p-124)
+        * way.down;
+  }
+
+  /** Returns the KL from which on another way, which comes first, may settle it: both have it to 1e-5. */
+  static double mostKl(int dimension, Way way) {
+    return way == Way.UP_SCALED
+        ? leastKl(dimension, Way.PLAIN) * (1 - 1e-4)
+        : Double.POSITIVE_INFINITY;
+  }
+
+  /** Returns the greatest sum of a block of dimensions. */
+  float limit(Way way) {
+    boolean isOfTerms = Float.SIZE == 32 && term == NearTerm.KL;
+    return way == Way.UP_SCALED ? LIMIT_OF_UP : isOfTerms ? LIMIT_OF_KL : LIMIT;
   }
 
   /**
    * Whether a panel is to be read: if it was made, or is worth its memory, as so many entries of its tile are open or many were computed
    * one by one.
    */
-  boolean isPacked(DiagonalBatch q, DiagonalBatch p, int panel, int open) {
-    Columns made = forms(areMixed(q, p)).columns.made(p);
+  boolean isPacked(DiagonalBatch q, DiagonalBatch p, Way way, int panel, int open) {
+    Columns made = forms(way).columns.made(p);
     return (made != null && made.isMade(panel))
         || open >= MANY
         || (p.isWorthForms(open) && q.isWorthForms(open));
   }
 
-  private static float[] pack(DiagonalBatch g, NearTerm term, boolean isMixed, int first) {
+  private static float[] pack(DiagonalBatch g, NearTerm term, Way way, int first) {
     int d = g.dimension();
-    int fields = fields(isMixed);
-    float[] columns = new float[NR * fields * d];
+    float[] columns = new float[NR * way.fields * d];
     Variance v = new Variance();
     Checkpoint checkpoint = new Checkpoint();
     for (int j = 0; j < Math.min(NR, g.size() - first); j++) {
       checkpoint.pass(Checkpoint.ofPlain(d));
-      int to = j / V * V * fields * d + j % V;
-      putColumn(g, term, isMixed ? v : null, (first + j) * d, d, columns, to);
+      int to = j / V * V * way.fields * d + j % V;
+      putColumn(g, term, way, v, (first + j) * d, d, columns, to);
     }
     return columns;
   }
@@ -251,37 +309,37 @@ final class FloatNearForm {
   /**
    * Puts n dimensions of a column, from the batch's element {@code from} on.
    *
-   * @param mixed what states scales as variances of two parts, or null if they stay as they are
+   * @param v for a variance of two parts
    */
-  @SuppressWarnings("cast") // redundant in double
+  @SuppressWarnings({"cast", "TooManyParameters"}) // casts are redundant in double
   private static void putColumn(
       DiagonalBatch g,
       NearTerm term,
-      @Nullable Variance mixed,
+      Way way,
+      Variance v,
       int from,
       int n,
       float[] columns,
       int first) {
-    Scale kind = mixed != null ? Scale.VARIANCE : g.kind();
-    int fields = fields(mixed != null);
-    for (int k = from, to = first; k < from + n; k++, to += fields * V) {
-      double scale = scale(g, k, mixed);
-      columns[to] = (float) g.mean(k);
+    Scale kind = way.kind(g);
+    for (int k = from, to = first; k < from + n; k++, to += way.fields * V) {
+      double scale = scale(g, k, way, v);
+      columns[to] = (float) g.mean(k) * way.up;
       columns[to + V] = (float) spread(kind, term, scale);
       columns[to + 2 * V] = (float) scale;
-      columns[to + 3 * V] = (float) columnWeight(kind, term, scale);
-      if (mixed != null) {
-        columns[to + 4 * V] = rest(mixed);
+      columns[to + 3 * V] = (float) columnWeight(kind, term, scale) * way.up;
+      if (way == Way.MIXED) {
+        columns[to + 4 * V] = rest(v);
       }
     }
   }
 
-  private static double scale(DiagonalBatch g, int index, @Nullable Variance mixed) {
-    if (mixed == null) {
+  private static double scale(DiagonalBatch g, int index, Way way, Variance v) {
+    if (way != Way.MIXED) {
       return g.scale(index);
     }
-    mixed.set(g.kind(), g.scale(index));
-    return mixed.toDouble();
+    v.set(g.kind(), g.scale(index));
+    return v.toDouble();
   }
 
   /** Returns what a variance lacks once it is rounded. */
@@ -291,13 +349,19 @@ final class FloatNearForm {
     return (float) (v.toDouble() - rounded + v.restToDouble());
   }
 
-  private static Rows rows(DiagonalBatch g, NearTerm term, boolean isMixed) {
+  @SuppressWarnings("cast") // redundant in double
+  private static Rows rows(DiagonalBatch g, NearTerm term, Way way) {
     int d = g.dimension();
     int length = g.size() * d;
-    int copies = g.isDouble() != (Float.SIZE == 64) ? 2 : isMixed || !g.hasAllScales() ? 1 : 0;
+    boolean isMixed = way == Way.MIXED;
+    boolean isUp = way == Way.UP_SCALED;
+    int copies =
+        g.isDouble() != (Float.SIZE == 64)
+            ? 2
+            : (isMixed || !g.hasAllScales() ? 1 : 0) + (isUp ? 1 : 0);
     Rows rows =
         new Rows(
-            g.mean32(),
+            isUp ? new float[length] : g.mean32(),
             isMixed ? new float[length] : g.allScales32(),
             new float[length],
             new float[term == NearTerm.KL ? 0 : length],
@@ -307,27 +371,24 @@ final class FloatNearForm {
     Checkpoint checkpoint = new Checkpoint();
     for (int i = 0; i < g.size(); i++) {
       checkpoint.pass(Checkpoint.ofPlain(d));
-      putScales(g, term, isMixed ? v : null, i * d, d, rows, i * d);
+      putScales(g, term, way, v, i * d, d, rows, i * d);
+    }
+    for (int k = 0; k < length && isUp; k++) {
+      rows.mean[k] = (float) g.mean(k) * UP;
     }
     return rows;
   }
 
-  /** Puts what rows have of n scales; {@code mixed} as in {@link #putColumn}, and if null the scales stand there. */
-  @SuppressWarnings("cast") // redundant in double
+  /** Puts what rows have of n scales, as {@link #putColumn} does; the scales themselves stand there, unless they are mixed. */
+  @SuppressWarnings({"cast", "TooManyParameters"}) // casts are redundant in double
   private static void putScales(
-      DiagonalBatch g,
-      NearTerm term,
-      @Nullable Variance mixed,
-      int from,
-      int n,
-      Rows rows,
-      int to) {
-    Scale kind = mixed != null ? Scale.VARIANCE : g.kind();
+      DiagonalBatch g, NearTerm term, Way way, Variance v, int from, int n, Rows rows, int to) {
+    Scale kind = way.kind(g);
     for (int k = 0; k < n; k++) {
-      double scale = scale(g, from + k, mixed);
-      if (mixed != null) {
+      double scale = scale(g, from + k, way, v);
+      if (way == Way.MIXED) {
         rows.scale[to + k] = (float) scale;
-        rows.rests[to + k] = rest(mixed);
+        rows.rests[to + k] = rest(v);
       }
       rows.weights[to + k] = (float) rowWeight(kind, term, scale);
       if (term != NearTerm.KL) {
@@ -370,11 +431,19 @@ final class FloatNearForm {
 
   /** Computes the divergence of one entry without vectors, to the bits of {@link FloatNearKernel}; NaN where this form does not hold. */
   double value(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    Way way = Way.of(q, p);
+    double kl = value(way, q, i, p, j);
+    return way.isFollowed() && Double.isNaN(kl) && !q.isEqual(i, p, j)
+        ? value(Way.UP_SCALED, q, i, p, j)
+        : kl;
+  }
+
+  /** The same by one way. */
+  double value(Way way, DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
-    boolean isMixed = areMixed(q, p);
-    boolean isPacked = isPacked(q, p, j / NR, 1);
-    Rows rows = isPacked ? rows(q, isMixed) : row;
-    float[] columns = isPacked ? panel(p, isMixed, j / NR) : column;
+    boolean isPacked = isPacked(q, p, way, j / NR, 1);
+    Rows rows = isPacked ? rows(q, way) : row;
+    float[] columns = isPacked ? panel(p, way, j / NR) : column;
     if (!isPacked) {
       q.countPair();
       p.countPair();
@@ -383,17 +452,17 @@ final class FloatNearForm {
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
       int from = i * d + h;
-      int at = (j % NR / V * d + h) * fields(isMixed) * V + j % V;
+      int at = (j % NR / V * d + h) * way.fields * V + j % V;
       if (!isPacked) {
-        putRow(q, isMixed ? variance : null, from, length);
-        putColumn(p, term, isMixed ? variance : null, j * d + h, length, column, 0);
+        putRow(q, way, from, length);
+        putColumn(p, term, way, variance, j * d + h, length, column, 0);
         from = 0;
         at = 0;
       }
       ScalarNearMicroKernel.tile1x1(
           term,
           q.kind(),
-          isMixed,
+          way == Way.MIXED,
           rows.mean,
           rows.scale,
           rows.weights,
@@ -407,29 +476,32 @@ final class FloatNearForm {
           length,
           weight,
           factor,
-          coefficients(kind(q, p)),
+          limit(way),
+          coefficients(way.kind(q), way),
           acc,
           0);
       kl += acc[0];
     }
-    boolean right = kl == 0 ? q.isEqual(i, p, j) : isRight(kl, q, i, p, j);
+    kl *= way.down;
+    boolean right = kl == 0 ? q.isEqual(i, p, j) : isRight(kl, way, q, i, p, j);
     return right ? kl : Double.NaN;
   }
 
   /** Puts n dimensions of a row, from the batch's element {@code from} on. */
   @SuppressWarnings("cast") // redundant in double
-  private void putRow(DiagonalBatch g, @Nullable Variance mixed, int from, int n) {
+  private void putRow(DiagonalBatch g, Way way, int from, int n) {
     for (int k = 0; k < n; k++) {
-      mean[k] = (float) g.mean(from + k);
+      mean[k] = (float) g.mean(from + k) * way.up;
       scale[k] = (float) g.scale(from + k);
     }
-    putScales(g, term, mixed, from, n, row, 0);
+    putScales(g, term, way, variance, from, n, row, 0);
   }
 
   /** Whether a KL other than 0 is within the contract: this precision holds the scales, and neither underflow nor {@link #LIMIT} shows. */
-  static boolean isRight(double kl, DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return kl >= leastKl(q.dimension(), areMixed(q, p))
-        && kl < Double.POSITIVE_INFINITY
+  private static boolean isRight(
+      double kl, Way way, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    return kl >= leastKl(q.dimension(), way)
+        && kl < mostKl(q.dimension(), way)
         && !q.beyond32().get(i)
         && !p.beyond32().get(j);
   }

@@ -2,6 +2,7 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairKl;
+import dev.kullback.internal.vector.FloatNearForm.Way;
 import java.util.Arrays;
 
 /** Computes tiles of {@link FloatNearForm} by vectors. One thread's. */
@@ -10,6 +11,9 @@ final class FloatNearKernel {
   private static final int NR = FloatPanels.NR;
 
   private final FloatNearForm form;
+
+  /** Whether the first way settled nothing of the last tile, and {@link Way#UP_SCALED} may settle the next. */
+  private boolean isUpLikely;
 
   /** The KL of a block of dimensions, row-major {@code [rows, NR]}. */
   private final float[] acc = new float[Tile.CAPACITY];
@@ -25,24 +29,22 @@ final class FloatNearKernel {
   }
 
   /** Computes {@link #kl} of the first {@code count} of {@link #rows}, NaN where the form does not hold. */
-  private void compute(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
+  private void compute(Tile t, Way way, DiagonalBatch q, DiagonalBatch p, int count) {
     int d = q.dimension();
-    boolean isMixed = FloatNearForm.areMixed(q, p);
-    int fields = FloatNearForm.fields(isMixed);
-    FloatNearForm.Rows values = form.rows(q, isMixed);
-    float[] columns = form.panel(p, isMixed, t.column / NR);
-    float[] series = form.coefficients(FloatNearForm.kind(q, p));
+    FloatNearForm.Rows values = form.rows(q, way);
+    float[] columns = form.panel(p, way, t.column / NR);
+    float[] series = form.coefficients(way.kind(q), way);
     Arrays.fill(rows, count, count + 3, rows[count - 1]);
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
       for (int c = 0; c < t.columns; c += V) {
         // a block of dimensions stays in the L1 cache for all rows
-        int at = (c / V * d + h) * fields * V;
+        int at = (c / V * d + h) * way.fields * V;
         for (int k = 0; k < count; k += 4) {
           NearMicroKernel.tile4x1(
               form.term,
               q.kind(),
-              isMixed,
+              way == Way.MIXED,
               values.mean(),
               values.scale(),
               values.weights(),
@@ -59,6 +61,7 @@ final class FloatNearKernel {
               length,
               form.weight,
               form.factor,
+              form.limit(way),
               series,
               acc,
               c);
@@ -66,19 +69,25 @@ final class FloatNearKernel {
       }
       Epilogue.promote(acc, kl, 0, t.rows * NR, h == 0);
     }
+    double most = FloatNearForm.mostKl(d, way);
+    for (int k = 0; k < t.rows * NR && way.down != 1; k++) {
+      kl[k] *= way.down;
+      kl[k] = kl[k] < most ? kl[k] : Double.NaN;
+    }
   }
 
   /** Stores the KL of a tile as wide as a panel; whether this form settles every entry, and neither float nor double any. */
   boolean store(Tile t, DiagonalBatch q, DiagonalBatch p, TileSums<?> floats, TileSums<?> doubles) {
+    int d = q.dimension();
+    Way way = Way.of(q, p);
+    if (isUpLikely && way.isFollowed()) {
+      way = Way.UP_SCALED;
+    }
     Arrays.setAll(rows, i -> i);
-    compute(t, q, p, t.rows);
-    double least = leastKl(q, p);
+    compute(t, way, q, p, t.rows);
+    double least = FloatNearForm.leastKl(d, way);
     int stored = Epilogue.storeNear(t, kl, floats, doubles, least);
     return stored > 0 || (stored == 0 && areLowEqual(t, q, p, least));
-  }
-
-  private static double leastKl(DiagonalBatch q, DiagonalBatch p) {
-    return FloatNearForm.leastKl(q.dimension(), FloatNearForm.areMixed(q, p));
   }
 
   /** Whether the entries below {@code least} are those of equal parameters. */
@@ -115,12 +124,25 @@ final class FloatNearKernel {
     if (open == 0) {
       return 0;
     }
-    boolean isPacked = form.isPacked(q, p, t.column / NR, open);
+    Way way = Way.of(q, p);
+    if (!way.isFollowed()) {
+      return settle(t, way, q, p, open, vectors);
+    }
+    Way first = isUpLikely ? Way.UP_SCALED : way; // the other may take long, by what underflows
+    Way second = isUpLikely ? way : Way.UP_SCALED;
+    int rest = settle(t, first, q, p, open, vectors);
+    isUpLikely = isUpLikely == rest < open;
+    rest = rest == 0 ? 0 : t.settleEqual(q, p);
+    return rest == 0 ? 0 : settle(t, second, q, p, rest, vectors);
+  }
+
+  private int settle(Tile t, Way way, DiagonalBatch q, DiagonalBatch p, int open, boolean vectors) {
+    boolean isPacked = form.isPacked(q, p, way, t.column / NR, open);
     if (!vectors && isPacked) { // pairs read it, too
-      form.panel(p, FloatNearForm.areMixed(q, p), t.column / NR);
+      form.panel(p, way, t.column / NR);
     }
     if (!vectors || !isPacked) {
-      return settlePairs(t, q, p);
+      return settlePairs(t, way, q, p);
     }
     int count = 0;
     for (int i = 0; i < t.rows; i++) {
@@ -128,9 +150,9 @@ final class FloatNearKernel {
         rows[count++] = i;
       }
     }
-    compute(t, q, p, count);
+    compute(t, way, q, p, count);
     putBeyond(t, q, p);
-    return t.settle(kl, leastKl(q, p));
+    return t.settle(kl, FloatNearForm.leastKl(q.dimension(), way));
   }
 
   /** Puts NaN where this precision does not hold the scales. */
@@ -149,12 +171,12 @@ final class FloatNearKernel {
     }
   }
 
-  private int settlePairs(Tile t, DiagonalBatch q, DiagonalBatch p) {
+  private int settlePairs(Tile t, Way way, DiagonalBatch q, DiagonalBatch p) {
     int open = 0;
     for (int i = 0; i < t.rows; i++) {
       for (int j = 0; j < t.columns; j++) {
         if (t.isOpen(i, j)) {
-          double value = form.value(q, t.row + i, p, t.column + j);
+          double value = form.value(way, q, t.row + i, p, t.column + j);
           if (Double.isNaN(value)) {
             open++;
           } else {

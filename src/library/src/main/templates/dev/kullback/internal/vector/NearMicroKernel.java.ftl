@@ -25,6 +25,7 @@
       double weightQ,
 </#if>
       double factor,
+      ${t} limit,
 <#if hasSeries>
       ${t}[] series,
 </#if>
@@ -32,7 +33,7 @@
       int to) {
 </#macro>
 <#function arguments term isMixed=false isWeighted=true hasSeries=true>
-<#local text>mean, scale, ${isWeighted?then("weight, ", "")}${(term != "kl")?then("spread, ", "")}${isMixed?then("rest, ", "")}first, d, <#list 0..<rows() as i>i${i}, </#list>columns, j, length, ${(term == "chernoff")?then("weightQ, ", "")}factor, ${hasSeries?then("series, ", "")}acc, to</#local>
+<#local text>mean, scale, ${isWeighted?then("weight, ", "")}${(term != "kl")?then("spread, ", "")}${isMixed?then("rest, ", "")}first, d, <#list 0..<rows() as i>i${i}, </#list>columns, j, length, ${(term == "chernoff")?then("weightQ, ", "")}factor, limit, ${hasSeries?then("series, ", "")}acc, to</#local>
 <#return text>
 </#function>
 <#-- Declares a polynomial of x, whose coefficients c{from}, c{from + 1}, … descend. -->
@@ -112,7 +113,7 @@
 </#list>
     }
 <#list 0..<R as i>
-    ${vector} rest${i} = ${sub(broadcast("${lane}NearForm." + (even == 0)?then("LIMIT_OF_KL", "LIMIT")), (even == 0)?then("a", "o") + i)};
+    ${vector} rest${i} = ${sub(broadcast("limit"), (even == 0)?then("a", "o") + i)};
     // NaN beyond the limit
     a${i} = ${add("a${i}", mul(sqrt("rest${i}"), broadcast("0")))};
     ${store(mul("a${i}", broadcast("${cast}factor")), "acc", "i${i} * ${lane}Panels.NR + to")};
@@ -147,6 +148,7 @@ final class ${class} {
    * @param spread v or 1/v of rows, where the term reads it
    * @param rest what variances of rows lack, if scales are mixed
    * @param weightQ weight of q's variance
+   * @param limit of the sums that show whether the form holds
    * @param series coefficients of the terms that have a series, as {@link dev.kullback.internal.formula.NearSeries} gives them
    */
   static void tile${rows()}x1(
@@ -163,7 +165,6 @@ final class ${class} {
           kl(${arguments("kl", false, true, false)});
         }
       }
-      case JEFFREYS -> throw new AssertionError(kind);
 <#else>
       case KL -> {
         if (isMixed) {
@@ -174,6 +175,7 @@ final class ${class} {
           kl(${arguments("kl")});
         }
       }
+</#if>
       case JEFFREYS -> {
         if (isMixed) {
           jeffreysOfMixed(${arguments("jeffreys", true)});
@@ -181,7 +183,6 @@ final class ${class} {
           jeffreys(${arguments("jeffreys")});
         }
       }
-</#if>
       case CHERNOFF -> {
         if (isMixed) {
           chernoffOfMixed(${arguments("chernoff", true)});
@@ -195,6 +196,7 @@ final class ${class} {
 <#list [false, true] as isMixed>
 <#if of == "Float">
 <@tile "kl" "kl" 0 0 isMixed/>
+<@tile "jeffreys" "jeffreys" 2 0 isMixed/>
 <@tile "chernoff" "chernoff" 2 2 isMixed/>
 <#else>
 <@tile "kl" "kl" 2 7 isMixed/>

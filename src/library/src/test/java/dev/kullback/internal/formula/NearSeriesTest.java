@@ -26,6 +26,7 @@ class NearSeriesTest {
   @EnumSource(Scale.class)
   void seriesOfJeffreysIsWithinItsBound(Scale kind) {
     check(kind, NearTerm.JEFFREYS, 0, 5, 0, NearSeries.LIMIT, ERROR);
+    check(kind, NearTerm.JEFFREYS, 0, 2, 0, NearSeries.LIMIT_IN_SINGLE, ERROR_IN_SINGLE);
   }
 
   @ParameterizedTest
