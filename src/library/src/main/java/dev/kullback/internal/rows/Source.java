@@ -109,6 +109,9 @@ public class Source {
     upper = Ranking.atMost(value, Pair.PRECISE_ERROR);
   }
 
+  /** Asks for places [from, to) of a list, whose divergences are computed next, so that memory has them on the way to the cache at once. */
+  protected void touch(long[] places, int from, int to) {}
+
   /** Whether the search is to end at a time. */
   protected boolean isTimed() {
     return false;

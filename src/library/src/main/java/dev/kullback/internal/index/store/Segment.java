@@ -61,6 +61,12 @@ public final class Segment {
 
   public static final int LANES = PanelScan.LANES;
 
+  /** Bytes that memory has on the way to the cache at once: most processors fetch lines of 64 bytes in pairs. */
+  private static final int CACHE_LINES = 128;
+
+  /** What is behind, the processor fetches by itself while the first lines are read. */
+  private static final int MOST_TOUCHED = 512;
+
   /** "KLSEGMNT" in the order of bytes. */
   private static final long MAGIC = 0x544E_4D47_4553_4C4BL;
 
@@ -863,6 +869,19 @@ public final class Segment {
   void read(int row, float[] mean, float[] scale, int to) {
     MemorySegment.copy(image, FLOAT, meanAt(row), mean, to, dimension);
     MemorySegment.copy(image, FLOAT, scaleAt(row), scale, to, dimension);
+  }
+
+  /** Reads some numbers of a row, one for each pair of cache lines, so that {@link #fill} finds it in the cache; returns them in one. */
+  public int touch(int row) {
+    return touch(meanAt(row), meanBytes) ^ touch(scaleAt(row), scaleBytes);
+  }
+
+  private int touch(long at, long bytes) {
+    int all = 0;
+    for (int k = 0; k < Math.min(bytes, MOST_TOUCHED); k += CACHE_LINES) {
+      all ^= image.get(INT, at + k);
+    }
+    return all;
   }
 
   /** The same as double, of a segment of either precision. */
