@@ -55,6 +55,64 @@
     }
   }
 </#macro>
+<#-- Computes Z of a group and the panel that a column is in, and what adds the squares of a Gaussian's products with one row of B to it. -->
+<#macro project name of rows products squares>
+<#assign single = (of == "float")?then("SINGLE_", ""), Single = (of == "float")?then("Single", "")>
+
+  private void ${name}(LowRankOperands operands, int group, int column, int left) {
+    int d = operands.q().dimension();
+    int height = operands.q().rank() + 1;
+    int r = operands.p().rank();
+    int whole = Math.ceilDiv(group * height, MR) * MR;
+    int most = Math.clamp(MOST_SUMS / (whole * ${single}NR), 1, Math.max(1, r));
+    if (${products}.length < most * whole * ${single}NR) {
+      ${products} = new ${of}[most * whole * ${single}NR];
+    }
+    Arrays.fill(${squares}, 0);
+    int panel = column / ${single}NR;
+    int count = Math.min(${single}NR, left + column % ${single}NR);
+    ${of}[] factor = operands.columns().${(of == "float")?then("single", "factor")}();
+    for (int first = 0; first < r; first += most) {
+      int end = Math.min(r, first + most);
+      for (int h = 0; h < d; h += ${single}KC) {
+        int length = Math.min(${single}KC, d - h);
+        for (int k = first; k < end; k++) {
+          worker.pass(${(of == "float")?then("(long)", "2L *")} whole * ${single}NR * length);
+          int c = ((panel * r + k) * d + h) * ${single}NR;
+          int to = (k - first) * whole * ${single}NR;
+          ${twin}${Single}ProductMicroKernels.multiply(
+              ${rows}, h * MR, d, whole, factor, c, length, count, ${products}, to, h == 0);
+        }
+      }
+      for (int k = first; k < end; k++) {
+        for (int v = 0; v < ${single}NR; v += NR) {
+          int ofMean = ((panel * ${single}NR + v) / NR * r + k) * NR;
+          for (int i = 0; i < group; i++) {
+            int at = ((k - first) * whole + i * height) * ${single}NR + v;
+            square${Single}(at, height, v * MOST_GROUP + i * NR, operands.columns().ofMean(), ofMean);
+          }
+        }
+      }
+    }
+  }
+
+  private void square${Single}(int from, int height, int to, double[] ofMean, int mean) {
+    ${of}[] products = this.${products};
+    double[] squares = this.${squares};
+    for (int v = 0; v < NR; v += V) {
+      ${vector} sum = ${load("squares", "to + v")};
+      int at = from + v;
+      for (int a = 1; a < height; a++, at += ${single}NR) {
+        ${vector} x = ${(of == "float")?then(widen("products", "at"), load("products", "at"))};
+        sum = ${fma("x", "x", "sum")};
+      }
+      ${vector} last = ${(of == "float")?then(widen("products", "at"), load("products", "at"))};
+      ${vector} y = ${sub("last", load("ofMean", "mean + v"))};
+      sum = ${fma("y", "y", "sum")};
+      ${store("sum", "squares", "to + v")};
+    }
+  }
+</#macro>
 <@twins "LowRankKernel" "LowRankColdKernel">
 package dev.kullback.internal.vector.full;
 
@@ -164,6 +222,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
   public void block(
       LowRankOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     LowRankBatch q = operands.q();
+    int d = q.dimension();
     int height = q.rank() + 1;
     int group = Math.clamp(MOST_PRODUCT_ROWS / height, 1, MOST_GROUP);
     for (int first = row0; first < row1; first += group) {
@@ -176,23 +235,26 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
       for (int column = column0 / NR * NR; column < column1; column += NR) { // a block may begin in a panel
         int from = Math.max(0, column0 - column);
         int count = Math.min(NR, column1 - column);
-        addUp(operands, end - first, column, count);
+        addUp(operands, 0, d, end - first, column, count, positive);
+        addUp(operands, d, 3 * d, end - first, column, count, other);
         boolean isFirst = !isSingle || isDoubleFirst;
         if (!hasRows && isFirst) {
           pack(q, first, end, centre, false);
           hasRows = true;
         }
         if (isFirst) {
-          project(operands, end - first, column, count);
+          project(operands, end - first, column, column1 - column);
         }
-        boolean isTried = isSingle && !(isFirst && isNoneSingle(operands, first, end, column, from, count));
+        boolean isTried =
+            isSingle
+                && !(isFirst && storeSingle(operands, first, end, column, from, count, true, out) == 0);
         if (isTried && panel != column / SINGLE_NR) {
           panel = column / SINGLE_NR;
           projectSingle(operands, end - first, column, column1 - column);
         }
         int left = (end - first) * (count - from);
         if (isTried) {
-          left -= storeSingle(operands, first, end, column, from, count, out);
+          left -= storeSingle(operands, first, end, column, from, count, false, out);
           isDoubleFirst = left == (end - first) * (count - from);
         }
         if (left > 0 && !hasRows) {
@@ -200,7 +262,7 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
           hasRows = true;
         }
         if (left > 0 && !isFirst) {
-          project(operands, end - first, column, count);
+          project(operands, end - first, column, column1 - column);
         }
         for (int i = first; i < end && left > 0; i++) {
           store(operands, i, i - first, column, from, count, isTried, out);
@@ -268,153 +330,27 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
     return (row / MR * d + h) * MR + row % MR;
   }
 
-  /** Computes R and X of a group and a column panel. */
-  private void addUp(LowRankOperands operands, int group, int column, int count) {
-    double[] sums = operands.columns().sums();
-    int d = operands.q().dimension();
-    int panel = column / NR * 3 * d * NR;
-    for (int h = 0; h < d; h += KC) {
-      int length = Math.min(KC, d - h);
+  /** Computes R or X of a group and a column panel, of some of the terms. */
+  private void addUp(
+      LowRankOperands operands, int from, int to, int group, int column, int count, double[] sums) {
+    int terms = 3 * operands.q().dimension();
+    int panel = column / NR * terms * NR;
+    double[] columns = operands.columns().sums();
+    for (int h = from; h < to; h += KC) {
+      int length = Math.min(KC, to - h);
       worker.pass(2L * group * NR * length);
       ${twin}ProductMicroKernels.multiply(
-          terms, h * MR, 3 * d, group, sums, panel + h * NR, length, count, positive, 0, h == 0);
-    }
-    for (int h = d; h < 3 * d; h += KC) {
-      int length = Math.min(KC, 3 * d - h);
-      worker.pass(2L * group * NR * length);
-      ${twin}ProductMicroKernels.multiply(
-          terms, h * MR, 3 * d, group, sums, panel + h * NR, length, count, other, 0, h == d);
+          this.terms, h * MR, terms, group, columns, panel + h * NR, length, count, sums, 0, h == from);
     }
   }
+<@project name="project" of="double" rows="rows" products="products" squares="squares"/>
+<@project name="projectSingle" of="float" rows="singleRows" products="singleProducts" squares="singleSquares"/>
 
-  /** Computes Z of a group and a column panel. */
-  private void project(LowRankOperands operands, int group, int column, int count) {
-    int d = operands.q().dimension();
-    int height = operands.q().rank() + 1;
-    int r = operands.p().rank();
-    int whole = Math.ceilDiv(group * height, MR) * MR;
-    int most = Math.clamp(MOST_SUMS / (whole * NR), 1, Math.max(1, r));
-    if (products.length < most * whole * NR) {
-      products = new double[most * whole * NR];
-    }
-    ${vector} zero = ${zero()};
-    for (int k = 0; k < group * NR; k += V) {
-      ${store("zero", "squares", "k")};
-    }
-    double[] factor = operands.columns().factor();
-    for (int first = 0; first < r; first += most) {
-      int end = Math.min(r, first + most);
-      for (int h = 0; h < d; h += KC) {
-        int length = Math.min(KC, d - h);
-        for (int k = first; k < end; k++) {
-          worker.pass(2L * whole * NR * length);
-          int c = ((column / NR * r + k) * d + h) * NR;
-          int to = (k - first) * whole * NR;
-          ${twin}ProductMicroKernels.multiply(
-              rows, h * MR, d, whole, factor, c, length, count, products, to, h == 0);
-        }
-      }
-      for (int k = first; k < end; k++) {
-        int ofMean = (column / NR * r + k) * NR;
-        for (int i = 0; i < group; i++) {
-          int at = ((k - first) * whole + i * height) * NR;
-          square(at, height, i * NR, operands.columns().ofMean(), ofMean);
-        }
-      }
-    }
-  }
-
-  /** Computes Z of a group and the panel of floats that a column is in, by products in float. */
-  private void projectSingle(LowRankOperands operands, int group, int column, int left) {
-    int d = operands.q().dimension();
-    int height = operands.q().rank() + 1;
-    int r = operands.p().rank();
-    int whole = Math.ceilDiv(group * height, MR) * MR;
-    int most = Math.clamp(MOST_SUMS / (whole * SINGLE_NR), 1, r);
-    if (singleProducts.length < most * whole * SINGLE_NR) {
-      singleProducts = new float[most * whole * SINGLE_NR];
-    }
-    Arrays.fill(singleSquares, 0);
-    int panel = column / SINGLE_NR;
-    int count = Math.min(SINGLE_NR, left + column % SINGLE_NR);
-    float[] factor = operands.columns().single();
-    for (int first = 0; first < r; first += most) {
-      int end = Math.min(r, first + most);
-      for (int h = 0; h < d; h += SINGLE_KC) {
-        int length = Math.min(SINGLE_KC, d - h);
-        for (int k = first; k < end; k++) {
-          worker.pass((long) whole * SINGLE_NR * length);
-          int c = ((panel * r + k) * d + h) * SINGLE_NR;
-          int to = (k - first) * whole * SINGLE_NR;
-          ${twin}SingleProductMicroKernels.multiply(
-              singleRows, h * MR, d, whole, factor, c, length, count, singleProducts, to, h == 0);
-        }
-      }
-      for (int k = first; k < end; k++) {
-        for (int v = 0; v < SINGLE_NR; v += NR) {
-          int ofMean = ((panel * (SINGLE_NR / NR) + v / NR) * r + k) * NR;
-          for (int i = 0; i < group; i++) {
-            int at = ((k - first) * whole + i * height) * SINGLE_NR + v;
-            squareSingle(at, height, v * MOST_GROUP + i * NR, operands.columns().ofMean(), ofMean);
-          }
-        }
-      }
-    }
-  }
-
-  /** Adds the squares of a Gaussian's products in float with one row of B to Z. */
-  private void squareSingle(int from, int height, int to, double[] ofMean, int mean) {
-    float[] products = this.singleProducts;
-    double[] squares = this.singleSquares;
-    for (int v = 0; v < NR; v += V) {
-      ${vector} sum = ${load("squares", "to + v")};
-      int at = from + v;
-      for (int a = 1; a < height; a++, at += SINGLE_NR) {
-        ${vector} x = ${widen("products", "at")};
-        sum = ${fma("x", "x", "sum")};
-      }
-      ${vector} y = ${sub(widen("products", "at"), load("ofMean", "mean + v"))};
-      sum = ${fma("y", "y", "sum")};
-      ${store("sum", "squares", "to + v")};
-    }
-  }
-
-  /** Adds the squares of a Gaussian's products with one row of B to Z. */
-  private void square(int from, int height, int to, double[] ofMean, int mean) {
-    double[] products = this.products;
-    double[] squares = this.squares;
-    for (int v = 0; v < NR; v += V) {
-      ${vector} sum = ${load("squares", "to + v")};
-      int at = from + v;
-      for (int a = 1; a < height; a++, at += NR) {
-        ${vector} x = ${load("products", "at")};
-        sum = ${fma("x", "x", "sum")};
-      }
-      ${vector} y = ${sub(load("products", "at"), load("ofMean", "mean + v"))};
-      sum = ${fma("y", "y", "sum")};
-      ${store("sum", "squares", "to + v")};
-    }
-  }
-
-  /** Whether products in float would settle none of a group in a column panel, as those in double tell: so entries have the same bits whichever come first. */
-  private boolean isNoneSingle(
-      LowRankOperands operands, int first, int end, int column, int from, int count) {
-    LowRankBatch q = operands.q();
-    double more = PairKl.FLOAT_TOLERANCE;
-    for (int i = first; i < end; i++) {
-      int at = (i - first) * NR;
-      double noise = noise(q, i) + singleNoise[i - first];
-      foresee(operands.columns(), at, column, -q.logDet(i), unit(q), noise, more);
-      for (int j = from; j < count; j++) {
-        if (isSettled(singleRooms[at + j])) {
-          return false;
-        }
-      }
-    }
-    return true;
-  }
-
-  /** Stores the divergences of a group in a column panel that products in float settle, and returns their number. */
+  /**
+   * Stores the divergences of a group in a column panel that products in float settle, and returns their number.
+   *
+   * @param isForeseen whether only to tell by products in double if there are any: so entries have the same bits whichever come first
+   */
   private int storeSingle(
       LowRankOperands operands,
       int first,
@@ -422,19 +358,28 @@ public final class ${class} implements BlockKernel<LowRankOperands> {
       int column,
       int from,
       int count,
+      boolean isForeseen,
       BlockTarget out) {
     LowRankBatch q = operands.q();
+    LowRankColumns p = operands.columns();
     double more = PairKl.FLOAT_TOLERANCE;
     int squares = column % SINGLE_NR / NR * NR * MOST_GROUP;
     int settled = 0;
     for (int i = first; i < end; i++) {
       int at = (i - first) * NR;
       double noise = noise(q, i) + singleNoise[i - first];
-      boundSingle(operands.columns(), at, squares + at, column, -q.logDet(i), unit(q), noise, more);
+      if (isForeseen) {
+        foresee(p, at, column, -q.logDet(i), unit(q), noise, more);
+      } else {
+        boundSingle(p, at, squares + at, column, -q.logDet(i), unit(q), noise, more);
+      }
       for (int j = from; j < count; j++) {
         if (isSettled(singleRooms[at + j])) {
-          out.put(i, column + j, values[j]);
           settled++;
+          if (isForeseen) {
+            return settled;
+          }
+          out.put(i, column + j, values[j]);
         }
       }
     }
