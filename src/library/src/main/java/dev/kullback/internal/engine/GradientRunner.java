@@ -408,43 +408,39 @@ final class GradientRunner implements Cotangents {
     if (q instanceof FullBatch a && p instanceof FullBatch b) {
       put(a, from, Math.min(to, a.size()), b, from, Math.min(to, b.size()), w);
     } else {
-      put((DiagonalBatch) q(), (DiagonalBatch) p(), from, to, w);
-    }
-  }
-
-  private void put(DiagonalBatch q, DiagonalBatch p, int from, int to, Workspace w) {
-    GradientLoops loops = w.gradientLoops();
-    Term term = loops.pair().term();
-    int d = q.dimension();
-    for (int i = from; i < to; i++) {
-      w.pass(Checkpoint.ofPlain(4L * d));
-      for (int h = 0; h < d; h += GradientLoops.LENGTH) {
-        int n = Math.min(d - h, GradientLoops.LENGTH);
-        if (i < q.size()) {
-          q.read(i * d + h, n, loops.mean, loops.givenQ);
-          for (int k = 0; k < n; k++) {
-            int at = GradientKernel.at(q, i, h + k);
-            loops.mean[k] = term.byMean(q == p ? difference(sumsQ[at], sumsP[at]) : sumsQ[at]);
-            loops.scaleQ[k] = q == p ? difference(sumsQ[at + W], sumsP[at + W]) : sumsQ[at + W];
-          }
-          put(true, q, loops, i * d + h, n);
-        }
-        if (q != p && i < p.size()) {
-          p.read(i * d + h, n, loops.mean, loops.givenP);
-          for (int k = 0; k < n; k++) {
-            int at = GradientKernel.at(p, i, h + k);
-            loops.mean[k] = term.byMean(0 - sumsP[at]);
-            loops.scaleP[k] = 0 - sumsP[at + W];
-          }
-          put(false, p, loops, i * d + h, n);
-        }
+      put(true, (DiagonalBatch) q(), from, to, w);
+      if (q != p) {
+        put(false, (DiagonalBatch) p(), from, to, w);
       }
     }
   }
 
-  /** Returns a − b, and 0 of equal infinities. */
-  private static double difference(double a, double b) {
-    return a == b ? 0 : a - b;
+  /** Stores those of rows of q, or of p, of the sums. */
+  private void put(boolean ofQ, DiagonalBatch g, int from, int to, Workspace w) {
+    GradientLoops loops = w.gradientLoops();
+    Term term = loops.pair().term();
+    double[] scale = ofQ ? loops.scaleQ : loops.scaleP;
+    int d = g.dimension();
+    for (int i = from; i < Math.min(to, g.size()); i++) {
+      w.pass(Checkpoint.ofPlain(2L * d));
+      for (int h = 0; h < d; h += GradientLoops.LENGTH) {
+        int n = Math.min(d - h, GradientLoops.LENGTH);
+        g.read(i * d + h, n, loops.mean, ofQ ? loops.givenQ : loops.givenP);
+        for (int k = 0; k < n; k++) {
+          int at = GradientKernel.at(g, i, h + k);
+          loops.mean[k] = term.byMean(sum(ofQ, at));
+          scale[k] = sum(ofQ, at + W);
+        }
+        put(ofQ, g, loops, i * d + h, n);
+      }
+    }
+  }
+
+  /** Returns q's sum, or p's, whose negated ones were added up; where q is p, both, and 0 of equal infinities. */
+  private double sum(boolean ofQ, int at) {
+    double ofP = ofQ && q != p ? 0 : sumsP[at];
+    double sum = ofQ ? sumsQ[at] : 0;
+    return sum == ofP ? 0 : sum - ofP;
   }
 
   /** Stores the gradients by n elements from an index on, of their sums. */

@@ -16,19 +16,27 @@ final class FloatGradientBlock {
   /** Rows that go through the columns together. */
   private static final int ROWS = 4;
 
+  /** Cotangents, SIDE a row, 0 in rows up to the next multiple of four. */
   final float[] weights = new float[SIDE * SIDE];
-  private final int[] list = new int[SIDE / ROWS * SIDE];
-  private final int[] ends = new int[SIDE / ROWS * CHUNKS];
-  private final float[] rowSums = new float[SIDE * 2 * W];
-  private final float[] columnSums = new float[SIDE * 2 * W];
+
+  /** Columns that have a cotangent, SIDE for each four rows, and the end of each chunk of columns among these. */
+  final int[] list = new int[SIDE / ROWS * SIDE];
+
+  final int[] ends = new int[SIDE / ROWS * CHUNKS];
+
+  /** Two sums for each dimension of a panel, by the mean and by the scale, those of columns negated. */
+  final float[] rowSums = new float[SIDE * 2 * W];
+  final float[] columnSums = new float[SIDE * 2 * W];
 
   /** Sums by scale of each row and column from which on the parts of variances tell log-variances near 0 apart. */
   private final float[] leastOfRows = new float[SIDE];
 
   private final float[] leastOfColumns = new float[SIDE];
 
-  private final float[] chunk = new float[CHUNK * FloatGradientForm.FIELDS * W];
-  private final float[] chunkSums = new float[CHUNK * 2 * W];
+  /** Working memory for the columns of a chunk and their sums. */
+  final float[] chunk = new float[CHUNK * FloatGradientForm.FIELDS * W];
+
+  final float[] chunkSums = new float[CHUNK * 2 * W];
 
   /** Takes the cotangents of a block, and returns whether they and its Gaussians are in range. */
   boolean take(
@@ -112,39 +120,10 @@ final class FloatGradientBlock {
       int p0,
       int columns) {
     if (vectors) {
-      FloatGradientSums.block(
-          term,
-          difference,
-          panelsQ,
-          q0,
-          rows,
-          panelsP,
-          p0,
-          columns,
-          weights,
-          list,
-          ends,
-          rowSums,
-          columnSums,
-          chunk,
-          chunkSums);
+      FloatGradientSums.block(term, difference, panelsQ, q0, rows, panelsP, p0, columns, this);
     } else {
       FloatScalarGradientSums.block(
-          term,
-          difference,
-          panelsQ,
-          q0,
-          rows,
-          panelsP,
-          p0,
-          columns,
-          weights,
-          list,
-          ends,
-          rowSums,
-          columnSums,
-          chunk,
-          chunkSums);
+          term, difference, panelsQ, q0, rows, panelsP, p0, columns, this);
     }
   }
 

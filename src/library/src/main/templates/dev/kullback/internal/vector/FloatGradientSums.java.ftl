@@ -145,7 +145,7 @@
   {"constant": "WASSERSTEIN_2", "term": "wasserstein2", "of": ["Parts", "Logs", "Numbers"], "pairs": []}
 ]>
 <#macro call term of R first>
-${term}Of${of}${R}(q, <#list first..<first + R as r>q${r}, </#list>p, weights, (i + ${first}) * SIDE, list, from, end, sumsQ, at + ${first} * (2 * W), sumsP, column);
+${term}Of${of}${R}(q, <#list first..<first + R as r>q${r}, </#list>work.chunk, work.weights, (i + ${first}) * SIDE, work.list, from, end, work.rowSums, at + ${first} * (2 * W), work.chunkSums, column);
 </#macro>
 <#macro emitSums>
 package dev.kullback.internal.vector;
@@ -193,13 +193,7 @@ final class ${class} {
    * @param q panels of the rows, whose fields of these dimensions begin at {@code q0}
    * @param rows number of rows
    * @param p panels of the columns, likewise
-   * @param weights the cotangents, SIDE a row, 0 in rows up to the next multiple of four
-   * @param list columns that have a cotangent, SIDE for each four rows
-   * @param ends the end of each chunk of columns in the list of each four rows
-   * @param sumsQ receives two sums for each dimension of each row, SIDE rows: by the mean and by the scale
-   * @param sumsP receives those of each column, negated
-   * @param chunk working memory for the columns of a chunk
-   * @param chunkSums working memory for their sums
+   * @param work the block, which has the cotangents and receives the sums
    */
   static void block(
       Term term,
@@ -210,14 +204,10 @@ final class ${class} {
       float[] p,
       int p0,
       int columns,
-      float[] weights,
-      int[] list,
-      int[] ends,
-      float[] sumsQ,
-      float[] sumsP,
-      float[] chunk,
-      float[] chunkSums) {
-    Arrays.fill(sumsQ, 0, Math.ceilDiv(rows, ${GROUP}) * (${GROUP} * 2 * W), 0);
+      FloatGradientBlock work) {
+    float[] chunk = work.chunk;
+    float[] chunkSums = work.chunkSums;
+    Arrays.fill(work.rowSums, 0, Math.ceilDiv(rows, ${GROUP}) * (${GROUP} * 2 * W), 0);
     for (int lane = 0; lane < W; lane += V) {
       for (int from = 0; from < columns; from += CHUNK) {
         int n = Math.min(columns - from, CHUNK);
@@ -229,10 +219,10 @@ final class ${class} {
           Arrays.fill(chunkSums, 0, n * (2 * V), 0);
           int end = Math.min(rows, part + PART);
           for (int i = part; i < end; i += ${GROUP}) {
-            rows(term, difference, q, q0 + lane, i, rows - 1, chunk, from, weights, list, ends, sumsQ, chunkSums, lane);
+            rows(term, difference, q, q0 + lane, i, rows - 1, from, work, lane);
           }
           boolean isScaled = term == Term.KL && difference != Difference.PRECISIONS;
-          addPart(isScaled, part == 0, chunk, n, chunkSums, sumsP, from * (2 * W) + lane);
+          addPart(isScaled, part == 0, chunk, n, chunkSums, work.columnSums, from * (2 * W) + lane);
         }
       }
     }
@@ -281,18 +271,13 @@ final class ${class} {
       int first,
       int i,
       int last,
-      float[] p,
       int column,
-      float[] weights,
-      int[] list,
-      int[] ends,
-      float[] sumsQ,
-      float[] sumsP,
+      FloatGradientBlock work,
       int lane) {
     int group = i / ${GROUP};
     int chunk = column / CHUNK;
-    int from = chunk == 0 ? group * SIDE : ends[group * CHUNKS + chunk - 1];
-    int end = ends[group * CHUNKS + chunk];
+    int from = chunk == 0 ? group * SIDE : work.ends[group * CHUNKS + chunk - 1];
+    int end = work.ends[group * CHUNKS + chunk];
     if (from == end) {
       return;
     }
