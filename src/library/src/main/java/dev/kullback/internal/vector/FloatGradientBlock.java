@@ -26,6 +26,7 @@ final class FloatGradientBlock {
 
   /** Two sums for each dimension of a panel, by the mean and by the scale, those of columns negated. */
   final float[] rowSums = new float[SIDE * 2 * W];
+
   final float[] columnSums = new float[SIDE * 2 * W];
 
   /** Sums by scale of each row and column from which on the parts of variances tell log-variances near 0 apart. */
