@@ -87,7 +87,7 @@ public final class LowRankPair implements Formula.Full {
 
   /**
    * Returns 2 KL, and bounds the error of half of it. To first order, each sum of products errs by γ times the root of the product of the sums
-   * of its factors' squares, γ = (D/64 + 64 + 2r + 16)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at most.
+   * of its factors' squares, γ = (D/64 + 64 + 2r + 24)·2⁻⁵³; that of C⁻¹ multiplies by 1 + {@link Capacitance#error}/γ at most.
    */
   private double total(int d) {
     int r = sums.rank;
@@ -134,7 +134,7 @@ public final class LowRankPair implements Formula.Full {
     sum += excess;
     sizes += 2 * (norm + size * 0x1p-40) * size / least + excess;
     double unit =
-        0x1p-53 * ((double) d / LowRankSums.BLOCK + LowRankSums.BLOCK + 2 * r + 16) + sums.error;
+        0x1p-53 * ((double) d / LowRankSums.BLOCK + LowRankSums.BLOCK + 2 * r + 24) + sums.error;
     error = least >= LEAST_PIVOT ? 0.5 * unit * sizes : Double.POSITIVE_INFINITY;
     return sum;
   }
