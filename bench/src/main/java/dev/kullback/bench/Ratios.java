@@ -119,6 +119,9 @@ final class Ratios {
     list.add(
         Comparison.of(
             "torch-low-rank-double", "kl-low-rank-prepared", "256x512", Bound.AT_LEAST, 30));
+    list.add(
+        Comparison.of(
+            "kl-low-rank-prepared", "openblas-low-rank-dgemm", "256x512", Bound.AT_MOST, 1.3));
     for (String shape : new String[] {"1000x3", "1000x4", "1000x6", "1000x8"}) {
       list.add(Comparison.of("ejml-full-hoisted", "kl-full", shape));
     }
