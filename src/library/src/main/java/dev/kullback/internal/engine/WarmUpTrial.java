@@ -243,13 +243,27 @@ final class WarmUpTrial {
         return false;
       }
     }
-    return true;
+    return formula.nearTerm() == null || nearFloats();
+  }
+
+  /** Tries the near form of floats, as tiles may settle all of these in double: those of Jeffreys' divergence do. */
+  private boolean nearFloats() {
+    MadeUpGaussians normal = MadeUpGaussians.normal(clamped(FEW_DIMENSIONS), false);
+    MadeUpGaussians rows = normal.around(ROWS, random, NEAR);
+    MadeUpGaussians columns = normal.around(COLUMNS, random, NEAR);
+    return near(
+        (DiagonalBatch) rows.diagonal(Scale.STD, false),
+        (DiagonalBatch) columns.diagonal(Scale.STD, false));
+  }
+
+  private boolean near(DiagonalBatch q, DiagonalBatch p) {
+    TileKernel tiles = tiles(formula);
+    BlockTarget spare = new BlockTarget();
+    return tryOut(() -> tiles.tryNear(q, p, spare, false), () -> tiles.tryNear(q, p, spare, true));
   }
 
   /** Tries near forms of scales that few calls have, of those that have vectors of their own; the others are tried with the tiles. */
   boolean nearKinds() {
-    TileKernel tiles = tiles(formula);
-    BlockTarget spare = new BlockTarget();
     MadeUpGaussians normal = MadeUpGaussians.normal(clamped(FEW_DIMENSIONS), false);
     MadeUpGaussians around = normal.around(ROWS, random, NEAR);
     MadeUpGaussians columns = normal.around(COLUMNS, random, NEAR);
@@ -257,9 +271,7 @@ final class WarmUpTrial {
       DiagonalBatch p = (DiagonalBatch) columns.diagonal(Scale.LOG_VARIANCE, wide);
       for (Scale kind : new Scale[] {Scale.LOG_VARIANCE, Scale.STD}) {
         DiagonalBatch q = (DiagonalBatch) around.diagonal(kind, wide);
-        if (formula.isOfOtherKinds(q, p, wide)
-            && !tryOut(
-                () -> tiles.tryNear(q, p, spare, false), () -> tiles.tryNear(q, p, spare, true))) {
+        if (formula.isOfOtherKinds(q, p, wide) && !near(q, p)) {
           return false;
         }
       }
