@@ -896,7 +896,7 @@ public final class KlEngine implements AutoCloseable {
   private SearchOptions check(Gaussians q, Gaussians p, Query query) {
     SearchOptions options = Objects.requireNonNull(query, "query").options;
     engine.checkOpen();
-    query.checkEngine();
+    query.checkEngine(batch(q, "q").arePoints());
     Arguments.checkSearch(engine(q, query).formula(), batch(q, "q"), batch(p, "p"), options);
     return options;
   }

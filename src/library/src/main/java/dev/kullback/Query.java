@@ -337,19 +337,23 @@ public final class Query {
   }
 
   /** Throws if an engine cannot answer this query. */
-  void checkEngine() {
+  void checkEngine(boolean arePoints) {
     if (options.rowsWithExcluded() >= 0) {
       throw new IllegalArgumentException(
           "KlEngine.search leaves out the same columns in every row, or each row's own, by excludeSelf(); Query.after and excluding(long[][]) are for KlIndex.search");
     }
-    checkExactness();
+    checkDensity(arePoints);
     if (options.share() < 1) {
       throw new IllegalArgumentException(
           "KlEngine.search computes every divergence; Query.approximate is for KlIndex.search");
     }
   }
 
-  private void checkExactness() {
+  private void checkDensity(boolean arePoints) {
+    if (options.byDensity() && !arePoints) {
+      throw new IllegalArgumentException(
+          "Gaussians have no density in others: Query.byLogDensity and denserThan are for points, which DiagonalGaussians.ofPoints makes");
+    }
     if (options.byDensity() && options.exact()) {
       throw new IllegalArgumentException(
           "log-densities are known to double, not exactly; leave out Query.exact and resumeAfter, or take Mahalanobis distances");
@@ -358,16 +362,12 @@ public final class Query {
 
   /** Throws if an index cannot answer this query, of so many Gaussians or points. */
   void checkIndex(int queries, boolean arePoints) {
-    checkExactness();
+    checkDensity(arePoints);
     int rows = options.rowsWithExcluded();
     if (rows >= 0 && rows != queries) {
       throw new IllegalArgumentException(
           "there are %d queries, but ids are excluded for %d; each needs its own"
               .formatted(queries, rows));
-    }
-    if (options.byDensity() && !arePoints) {
-      throw new IllegalArgumentException(
-          "Gaussians have no density in others: Query.byLogDensity and denserThan are for points, which DiagonalGaussians.ofPoints makes");
     }
     if (options.reverse() && arePoints) {
       throw new IllegalArgumentException(

@@ -235,7 +235,8 @@ class AllocationTest {
     float[] values = new float[10];
     Query ten = Query.nearest(10);
     try (KlEngine engine = Engines.on(backend)) {
-      // No trial here waits for C2, which a busy machine delays, as dev.kullback.compiled says that it compiles vectors.
+      // No trial here waits for C2, which a busy machine delays, as dev.kullback.compiled says that
+      // it compiles vectors.
       long fewest = Long.MAX_VALUE;
       long end = System.nanoTime() + Duration.ofMinutes(1).toNanos();
       while (fewest > 0 && System.nanoTime() < end) {

@@ -471,7 +471,7 @@ class PointsTest {
         List.<Runnable>of(points::toInnerProducts, points::toInnerProductQueries)) {
       assertThatIllegalArgumentException()
           .isThrownBy(call::run)
-          .withMessageStartingWith("the Gaussians are points, which have no divergence");
+          .withMessageStartingWith("the batch holds points, which have no divergence");
     }
   }
 
@@ -665,7 +665,7 @@ class PointsTest {
   void nothingElseTakesPoints() {
     DiagonalGaussians points = DiagonalGaussians.ofPoints(new float[] {0, 1}, 2);
     Gaussians p = DiagonalGaussians.ofStd(new float[2], new float[] {1, 1}, 2);
-    String refused = " are points, which have no divergence, as their variance is 0";
+    String refused = " holds points, which have no divergence, as their variance is 0";
     for (Divergence divergence : new Divergence[] {Divergence.KL, Divergence.WASSERSTEIN_2}) {
       try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
         assertThatThrownBy(() -> engine.pairwise(points, p)).hasMessageStartingWith("q" + refused);
@@ -697,8 +697,7 @@ class PointsTest {
       assertThatThrownBy(() -> engine.mahalanobis(points, p))
           .hasMessage("points has dimension 3 but p has 2; they must be equal");
       assertThatThrownBy(() -> engine.search(p, p, Query.nearest(1).byLogDensity()))
-          .hasMessageStartingWith(
-              "points have variances; make points by DiagonalGaussians.ofPoints, and");
+          .hasMessageStartingWith("Gaussians have no density in others: Query.byLogDensity");
       Gaussians two = DiagonalGaussians.ofPoints(new float[2], 2);
       assertThatThrownBy(() -> engine.search(two, p, Query.nearest(1).reverse()))
           .hasMessage("points have no density to search in: Query.reverse is for Gaussians");

@@ -111,7 +111,7 @@ class LowRankTest extends CommandFixture {
     }
     assertUserError(
         "gradient --loss standard" + Q + " -o o.npy",
-        "but a gradient takes no low-rank covariances" + advice + "covariance\n");
+        "but a gradient takes no low-rank covariances: give the lower Cholesky factor of diag(v) + W W^T, [N,D,D], as --scale-tril\n");
     assertUserError(
         "index create " + folder.resolve("index") + Q,
         "but an index takes no low-rank covariances" + advice + "covariance\n");

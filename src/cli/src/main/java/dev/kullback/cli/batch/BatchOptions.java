@@ -70,14 +70,30 @@ public final class BatchOptions {
      * Throws where covariances are of low rank.
      *
      * @param by what does not take them
+     * @param kind of the matrices to give instead, covariances or their lower factors
      * @param other what to do else, or nothing
      */
-    public void refuseLowRank(String by, String other) {
+    public void refuseLowRank(String by, ScaleKind kind, String other) {
       if (factor != null) {
         throw new UserError(
             factor,
-            "is given as %scov-factor, but %s takes no low-rank covariances: give diag(v) + W W^T, [N,D,D], as %s%s"
-                .formatted(prefix, by, option(ScaleKind.COVARIANCE), other));
+            "is given as %scov-factor, but %s takes no low-rank covariances: give %sdiag(v) + W W^T, [N,D,D], as %s%s"
+                .formatted(
+                    prefix,
+                    by,
+                    kind == ScaleKind.SCALE_TRIL ? "the lower Cholesky factor of " : "",
+                    option(kind),
+                    other));
+      }
+    }
+
+    /** Throws where full covariances are not given by factors L, which alone something takes. */
+    public void refuseCovariances(String by) {
+      if (kind == ScaleKind.COVARIANCE || kind == ScaleKind.PRECISION_CHOLESKY) {
+        throw new UserError(
+            scale,
+            "is given as %s, but %s is by the lower Cholesky factor L of S = L L^T: give L, [N,D,D], as %s"
+                .formatted(option(kind), by, option(ScaleKind.SCALE_TRIL)));
       }
     }
 

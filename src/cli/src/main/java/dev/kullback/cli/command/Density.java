@@ -76,7 +76,7 @@ final class Density extends PairCommand {
     Batch x = inputs.loadQ();
     Batch p = inputs.loadP(x);
     describe(report, engine, x, p.size());
-    String formula = mixture ? "ln p(x)" : mahalanobis ? "mahalanobis(x_i, p_j)" : "ln p_j(x_i)";
+    String formula = mixture ? "ln p(x)" : mahalanobis ? "mahalanobis(x_i, p_j)^2" : "ln p_j(x_i)";
     report.put(
         "divergence", mixture ? "log-likelihood" : mahalanobis ? "mahalanobis" : "log-density");
     double[] weights = mixture ? weightOptions.read(p).ofMixtures(0, p.size()) : new double[0];
@@ -94,7 +94,11 @@ final class Density extends PairCommand {
                 blocks, npy, null, mahalanobis ? engine::mahalanobis : engine::logDensity);
       }
     }
-    String size = formula + ": " + x.size() + " x " + p.size();
+    String size =
+        formula
+            + ": "
+            + x.size()
+            + (mixture ? " of " + p.size() + " components" : " x " + p.size());
     stats.describe(report, size, x.dimension(), Batch.element(x, p));
   }
 

@@ -3,6 +3,7 @@ package dev.kullback.cli.command;
 import dev.kullback.Backend;
 import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
+import dev.kullback.ScaleKind;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Terminal;
@@ -84,11 +85,13 @@ sealed class EngineOptions {
     Stream.concat(Stream.of(q), p.stream())
         .forEach(files -> {
           if (q.arePoints()) {
-            files.refuseLowRank("a density of points", "");
+            files.refuseLowRank("a density of points", ScaleKind.COVARIANCE, "");
           } else if (!divergence().takesLowRank()) {
-            files.refuseLowRank(divergence().name(), ", or take kl, reverse-kl or jeffreys");
+            files.refuseLowRank(
+                divergence().name(), ScaleKind.COVARIANCE, ", or take kl, reverse-kl or jeffreys");
           } else if (backend == Backend.CUDA) {
-            files.refuseLowRank("--backend cuda", ", or take another backend");
+            files.refuseLowRank(
+                "--backend cuda", ScaleKind.COVARIANCE, ", or take another backend");
           }
         });
   }

@@ -3,6 +3,7 @@ package dev.kullback.cli.command;
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.KlGradient;
+import dev.kullback.ScaleKind;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.PolicyOptions;
@@ -116,9 +117,14 @@ final class Gradient extends PairCommand {
     if (pOutput != null && files.isEmpty()) {
       throw new UserError("--p-output needs a p: give --p-mean and a scale of p");
     }
-    qOptions.files().refuseLowRank("a gradient", "");
-    files.forEach(file -> file.refuseLowRank("a gradient", ""));
+    check(qOptions.files());
+    files.forEach(Gradient::check);
     return files;
+  }
+
+  private static void check(BatchOptions.Files files) {
+    files.refuseLowRank("a gradient", ScaleKind.SCALE_TRIL, "");
+    files.refuseCovariances("a gradient");
   }
 
   @Override

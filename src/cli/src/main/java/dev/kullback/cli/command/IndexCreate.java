@@ -135,7 +135,7 @@ final class IndexCreate implements Callable<Integer> {
           "give %s or --dimension, not both".formatted(q.hasMean() ? "--mean" : "--moments"));
     }
     BatchOptions.Files files = q.files();
-    files.refuseLowRank("an index", "");
+    files.refuseLowRank("an index", ScaleKind.COVARIANCE, "");
     IndexRows rows = IndexRows.of(files, policyOptions.policy(files, List.of(), divergence), ids);
     if (isFull && !rows.layout().kind().isFull()) {
       throw new UserError(

@@ -110,7 +110,7 @@ final class IndexFolder {
 
   /** Throws unless the index can be searched for a batch. */
   void requireQueries(KlIndex index, BatchOptions.Files files, Layout layout) {
-    files.refuseLowRank("an index", "");
+    files.refuseLowRank("an index", ScaleKind.COVARIANCE, "");
     if (layout.dimension() != index.dimension()) {
       throw new UserError(
           files.mean(),

@@ -54,7 +54,7 @@ record PointOptions(BatchOptions.QOrPoints rows) {
    */
   String formula(boolean reverse, Divergence divergence, String p) {
     if (areGiven()) {
-      return areByDensity() ? "-ln %s(x_i)".formatted(p) : "mahalanobis(x_i, %s)".formatted(p);
+      return areByDensity() ? "-ln %s(x_i)".formatted(p) : "mahalanobis(x_i, %s)^2".formatted(p);
     }
     return reverse
         ? EngineOptions.formula(divergence, p, "q_i")

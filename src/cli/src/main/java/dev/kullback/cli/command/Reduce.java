@@ -205,6 +205,9 @@ final class Reduce implements Callable<Integer> {
     if (!(minWeight >= 0 && minWeight <= 1)) {
       throw new UserError("--min-weight is " + minWeight + ": give a share, from 0 to 1");
     }
+    if (isCapped && to == null) {
+      throw new UserError("--cap drops the lightest of more than K: give K by --to");
+    }
     if (to != null && to < 1) {
       throw new UserError("--to is " + to + ": give at least 1");
     }
@@ -319,14 +322,16 @@ final class Reduce implements Callable<Integer> {
           "cost %.7g %s in all by %s, the last of %d mergers %.7g",
           reduced.totalCost(), unit, name, costs.length, last);
     }
-    if (size > (to == null ? 1 : to)) {
+    boolean isLimited = size > (to == null ? 1 : to);
+    if (isLimited) {
       report.line(
           gate != null
               ? "no two of them are within the gate"
               : "the next merger would cost more than " + maxCost);
     }
     if (dropped > 0) {
-      report.line("%d Gaussians were dropped, whose weight the others have", dropped);
+      report.line(
+          "%d of the %d Gaussians were dropped; the others have their weight", dropped, q.size());
     }
     if (reduced.raised() > 0) {
       report.line(
@@ -346,6 +351,7 @@ final class Reduce implements Callable<Integer> {
     report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
     report.put("components", size).put("total_cost", reduced.totalCost());
     report.put("rule", name).put("cost_unit", unit).put("mergers", costs.length);
+    report.put("dropped", dropped).put("limited", isLimited);
     report.put("raised", reduced.raised());
     report.put("last_cost", costs.length == 0 ? null : last).put("seconds", seconds);
     report.put("scaled_log_sum", weights.isScaled() ? weights.logSum() : null);

@@ -71,6 +71,15 @@ class GradientCommandTest extends CommandFixture {
   }
 
   @Test
+  void covariancesAreToBeFactored() throws IOException {
+    NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {1, 2, 2}, 1, 0, 0, 1);
+    NpyFiles.write(folder.resolve("m.npy"), "<f8", new long[] {1, 2}, 0, 0);
+    assertUserError(
+        "gradient --loss standard --mean m.npy --cov c.npy -o o.npy",
+        "c.npy: is given as --covariance, but a gradient is by the lower Cholesky factor L of S = L L^T: give L, [N,D,D], as --scale-tril\n");
+  }
+
+  @Test
   void standard() throws IOException {
     succeed("gradient --loss standard" + Q + "-o o.npy");
     double[] ones = new double[N];

@@ -165,7 +165,7 @@ class IndexCommandTest extends CommandFixture {
     String points = " --points x.npy ";
     String p = " --p-mean p.npy --p-std t.npy ";
     assertThat(done("query FOLDER -k 3 --indices i.npy -o o.npy" + points))
-        .startsWith("smallest mahalanobis(x_i, p): 7 x 3 of 5, D = 6, float64");
+        .startsWith("smallest mahalanobis(x_i, p)^2: 7 x 3 of 5, D = 6, float64");
     long[] want = topk("-k 3" + points + p, j -> IDS[(int) j], N, 3);
     assertThat(longs("i.npy", N, 3)).containsExactly(want);
     assertSameValues("o.npy", "wantv.npy");

@@ -162,12 +162,12 @@ class PointsTest extends CommandFixture {
       delimiter = '|',
       value = {
         "density X P                                       | ln p_j(x_i): 7 x 5, D = 6, float32",
-        "density X P --mahalanobis                         | mahalanobis(x_i, p_j): 7 x 5, D = 6,",
-        "density X P --mixture                             | ln p(x): 7 x 5, D = 6,",
+        "density X P --mahalanobis                         | mahalanobis(x_i, p_j)^2: 7 x 5, D = 6,",
+        "density X P --mixture                             | ln p(x): 7 of 5 components, D = 6,",
         "responsibilities X P                              | w_j p_j(x_i) / p(x_i): 7 x 5, D = 6,",
-        "topk -k 2 X P --indices i.npy                     | smallest mahalanobis(x_i, p_j): 7 x 2 of 5,",
+        "topk -k 2 X P --indices i.npy                     | smallest mahalanobis(x_i, p_j)^2: 7 x 2 of 5,",
         "topk -k 2 X P --indices i.npy --log-density       | smallest -ln p_j(x_i): 7 x 2 of 5,",
-        "within --radius inf X P --indices i.npy           | mahalanobis(x_i, p_j) <= Infinity: 35 of 7 x 5,",
+        "within --radius inf X P --indices i.npy           | mahalanobis(x_i, p_j)^2 <= Infinity: 35 of 7 x 5,",
       })
   void summaries(String line, String summary) {
     assertThat(run(line.replace(" X", X).replace(" P", P) + " -o o.npy").out()).startsWith(summary);

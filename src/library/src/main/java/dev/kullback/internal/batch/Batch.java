@@ -125,7 +125,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch, LowRankBatc
     if (arePoints()) {
       throw new IllegalArgumentException(
           role
-              + " are points, which have no divergence, as their variance is 0; a KlEngine's logDensity, mahalanobis, logLikelihood, responsibilities, and searches take points");
+              + " holds points, which have no divergence, as their variance is 0; logDensity, mahalanobis, logLikelihood and responsibilities of a KlEngine take points, and so do searches");
     }
     if (i >= 0) {
       boolean isDiagonal = this instanceof DiagonalBatch;

@@ -540,7 +540,7 @@ public final class DiagonalBatch extends Batch {
    */
   public float[] toInnerProducts(boolean ofQueries) {
     if (arePoints()) {
-      checkDefinite("the Gaussians");
+      checkDefinite("the batch");
     }
     int d = dimension();
     int width = 2 * d + 1;
