@@ -390,6 +390,25 @@ class LowRankTest {
     }
   }
 
+  /** A column of U is a small multiple of another, and q's moves across both: M⁻¹K, of products up to K, is as small as the square of the multiple there. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void movesAcrossProportionalColumns(Backend backend) {
+    double[][] cases = {{1e4, 1e-2, 2e-5}, {1e4, 1e-2, 2.5e-5}, {10, 1e-5, 8e-4}, {10, 1e-5, 1e-3}};
+    try (KlEngine engine = Engines.on(backend)) {
+      for (double[] c : cases) {
+        double large = 1.1 * Math.sqrt(c[0] / c[1]);
+        double small = 1.07 * Math.sqrt(c[0]);
+        double[] u = {large, small, 0, 0, 0, 0};
+        double[] w = {large, small, 0, c[2], 0, 0.7 * c[2]};
+        LowRankGaussians p = LowRankGaussians.of(ScaleKind.VARIANCE, new double[3], u, ones(3), 3);
+        LowRankGaussians q = LowRankGaussians.of(ScaleKind.VARIANCE, new double[3], w, ones(3), 3);
+        check(q, p, engine.pairwise(q, p, new double[1]), true);
+        check(p, q, engine.pairwise(p, q, new double[1]), true);
+      }
+    }
+  }
+
   @Test
   void readsBackWhatItWasGiven() {
     int d = 7;
@@ -723,6 +742,20 @@ class LowRankTest {
       engine.pairwise(small, one, matrix);
       engine.aligned(small, one, pair);
       assertThat(matrix[0]).isCloseTo(pair[0], within(1e-10));
+      for (double std : new double[] {1e154, 1e155, 1e300, 1e-155, 1e-160}) {
+        for (double by : new double[] {1, 1.0001, 1.5}) {
+          for (int ranks = 0; ranks < 4; ranks++) {
+            double[] u = ranks % 2 == 0 ? new double[0] : new double[] {std};
+            double[] w = ranks < 2 ? new double[0] : new double[] {0.5 * std};
+            LowRankGaussians p =
+                LowRankGaussians.of(ScaleKind.STD, new double[1], u, new double[] {std}, 1);
+            LowRankGaussians moved =
+                LowRankGaussians.of(
+                    ScaleKind.STD, new double[] {0.1 * std}, w, new double[] {by * std}, 1);
+            check(moved, p, engine.pairwise(moved, p, new double[1]), true);
+          }
+        }
+      }
     }
   }
 

@@ -65,6 +65,9 @@ public final class LowRankPair implements Formula.Full {
     if (q.isEqual(i, p, j)) {
       return 0;
     }
+    if (q.diagonal().beyond64().get(i) || p.diagonal().beyond64().get(j)) {
+      return exact(q, i, p, j); // variances or their inverses may be beyond double
+    }
     sums.sum(q, i, p, j);
     int n = sums.rank * sums.rank;
     if (a.length < n) {
@@ -80,9 +83,13 @@ public final class LowRankPair implements Formula.Full {
     if (PairKl.isCertain(kl, error, tolerance - 0x1p-50)) {
       return kl;
     }
-    worker.pass(32 * Batch.terms(qs, ps));
-    double value = exact.kl(q, i, p, j);
+    double value = exact(q, i, p, j);
     return exact.error() <= error || !(error < Double.POSITIVE_INFINITY) ? value : Math.max(0, kl);
+  }
+
+  private double exact(LowRankBatch q, int i, LowRankBatch p, int j) {
+    worker.pass(32 * Batch.terms(q, p));
+    return exact.kl(q, i, p, j);
   }
 
   /**
@@ -119,10 +126,9 @@ public final class LowRankPair implements Formula.Full {
       double ofG = rootG[k] + 2 * rootU[k];
       double ofU = sums.mostExcess * rootU[k];
       for (int l = 0; l < r; l++) {
-        double y = sums.weights[k * r + l];
-        sum += y * ofGG[k * r + l];
+        sum += sums.weights[k * r + l] * ofGG[k * r + l];
         double ofChanges = Math.abs(inverse[k * r + l]) * (ofG * rootG[l] + ofU * rootU[l]);
-        sizes += Math.abs(y) * (roots[k] * roots[l]) + ofChanges;
+        sizes += sums.weightSizes[k * r + l] * (roots[k] * roots[l]) + ofChanges;
       }
     }
     double product = solve(ofUG, r, r);

@@ -72,10 +72,11 @@ public abstract class LowRankSums {
   protected double[] ofColumns = {};
   protected final double[] ofDiagonal = new double[4 * LANES];
 
-  /** M⁻¹ and M⁻¹K, r × r, and {@code Σ_k K_kk M⁻¹_kk}. */
+  /** M⁻¹ and M⁻¹K, r × r, what an error of the second is relative to, and {@code Σ_k K_kk M⁻¹_kk}. */
   double[] inverse = {};
 
   double[] weights = {};
+  double[] weightSizes = {};
   double own;
 
   /** What the contract of double multiplies by, and the error of C (see {@link Capacitance}). */
@@ -192,6 +193,7 @@ public abstract class LowRankSums {
     ofColumns = zeros(ofColumns, 4 * columns * LANES);
     inverse = zeros(inverse, rank * rank);
     weights = zeros(weights, rank * rank);
+    weightSizes = zeros(weightSizes, rank * rank);
     ofUG = zeros(ofUG, rank * rank);
     ofGG = zeros(ofGG, rank * rank);
     ofWW = zeros(ofWW, rank * rank);
@@ -262,7 +264,10 @@ public abstract class LowRankSums {
     }
   }
 
-  /** Computes M⁻¹ and M⁻¹K. */
+  /**
+   * Computes M⁻¹ and M⁻¹K. Where a column of U is nearly another's multiple, elements of the latter cancel; an error of C, times {@link #error}, changes one
+   * by the root of M⁻¹_kk K_ll, as {@code KM⁻¹K ≤ K}.
+   */
   private void invert() {
     int r = rank;
     double[] c = capacitance.inverse();
@@ -281,10 +286,14 @@ public abstract class LowRankSums {
       own += gram[k * (r + 1)] * inverse[k * (r + 1)];
       for (int l = 0; l < r; l++) {
         double sum = 0;
+        double size = Math.sqrt(inverse[k * (r + 1)] * gram[l * (r + 1)]);
         for (int m = 0; m < r; m++) {
-          sum += inverse[k * r + m] * gram[m * r + l];
+          double product = inverse[k * r + m] * gram[m * r + l];
+          sum += product;
+          size += Math.abs(product);
         }
         weights[k * r + l] = sum;
+        weightSizes[k * r + l] = size;
       }
     }
   }
