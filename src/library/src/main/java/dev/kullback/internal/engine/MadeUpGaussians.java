@@ -117,6 +117,11 @@ public final class MadeUpGaussians {
 
   /** Makes a new batch, by such a check of floats. */
   Batch diagonal(Scale scale, boolean isDouble, RangeCheck range) {
+    return DiagonalBatch.of(
+        of(mean, isDouble), of(scales(scale), isDouble), d, scale, ScalePolicy.SEMIDEFINITE, range);
+  }
+
+  private double[] scales(Scale scale) {
     double[] s = scale == Scale.STD ? std : new double[std.length];
     for (int k = 0; k < s.length; k++) {
       double positive = Math.max(LEAST_STD, std[k]);
@@ -128,8 +133,7 @@ public final class MadeUpGaussians {
             case PRECISION -> 1 / (positive * positive);
           };
     }
-    return DiagonalBatch.of(
-        of(mean, isDouble), of(s, isDouble), d, scale, ScalePolicy.SEMIDEFINITE, range);
+    return s;
   }
 
   /** Makes a new batch of the factors; or of the covariances, which may be passed as precisions, too. */
@@ -149,7 +153,7 @@ public final class MadeUpGaussians {
   }
 
   /** Makes a new batch of which the first columns of the factors are added to the diagonal. */
-  public Batch lowRank(int most, boolean isDouble) {
+  public Batch lowRank(int most, Scale scale, boolean isDouble) {
     int r = Math.min(most, d);
     double[] factor = new double[mean.length * r];
     for (int k = 0; k < factor.length; k++) {
@@ -158,9 +162,9 @@ public final class MadeUpGaussians {
     return LowRankBatch.of(
         of(mean, isDouble),
         of(factor, isDouble),
-        of(std, isDouble),
+        of(scales(scale), isDouble),
         d,
-        Scale.STD,
+        scale,
         ScalePolicy.STRICT,
         RangeCheck.PLAIN);
   }

@@ -315,9 +315,14 @@ final class WarmUpTrial {
       MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
       for (int n = 0; n < 3; n++) {
         boolean isDouble = n > 0;
-        double[] spread = n == 2 ? NEAR : FAR; // floats and doubles have one near form
-        Batch q = normal.around(ROWS, random, spread).lowRank(LOW_RANK, isDouble);
-        Batch p = normal.around(COLUMNS, random, spread).lowRank(LOW_RANK, isDouble);
+        boolean isNear =
+            n == 2; // floats and doubles have one near form, which takes each kind of scales by a
+        // method of its own
+        Scale[] scales = isNear ? Scale.values() : new Scale[] {Scale.STD};
+        MadeUpGaussians rows = normal.around(ROWS, random, isNear ? NEAR : FAR);
+        MadeUpGaussians columns = normal.around(COLUMNS, random, isNear ? NEAR : FAR);
+        Batch[] q = lowRank(rows, scales, isDouble);
+        Batch[] p = lowRank(columns, scales, isDouble);
         if (!tryOut(
             () -> matrices(cold, q, p),
             () -> matrices(vectors, q, p),
@@ -328,6 +333,12 @@ final class WarmUpTrial {
       }
     }
     return true;
+  }
+
+  private static Batch[] lowRank(MadeUpGaussians g, Scale[] scales, boolean isDouble) {
+    return Arrays.stream(scales)
+        .map(scale -> g.lowRank(LOW_RANK, scale, isDouble))
+        .toArray(Batch[]::new);
   }
 
   /** Tries pairs of full covariances in lanes. */
@@ -597,6 +608,12 @@ final class WarmUpTrial {
   private static void check(RangeCheck floats, float[] values) {
     for (int i = 0; i < ROWS; i++) {
       floats.contains(-1, 1, values, i, values.length);
+    }
+  }
+
+  private static void matrices(Engine engine, Batch[] q, Batch[] p) {
+    for (int k = 0; k < q.length; k++) {
+      matrices(engine, q[k], p[k]);
     }
   }
 

@@ -307,7 +307,7 @@ final class Case implements AutoCloseable {
 
   private Batch batch(MadeUpGaussians g, boolean full, Scale scale, boolean isDouble) {
     if (kind.isLowRank()) {
-      return g.lowRank(RANK, isDouble);
+      return g.lowRank(RANK, Scale.STD, isDouble);
     }
     MatrixForm matrix =
         kind.form() == Kind.Form.COVARIANCE ? MatrixForm.COVARIANCE : MatrixForm.SCALE_TRIL;
