@@ -37,11 +37,12 @@ import org.jspecify.annotations.Nullable;
  * double, of factors times {@code cond(L_p)}. That holds however near the Gaussians are, as differences are computed without loss; equal Gaussians have
  * exactly 0. No result is NaN: of diagonal batches, a term's derivative by a mean or by the logarithm of a scale that is beyond double's range counts as its greatest
  * number; of full ones, whose gradient cannot be told then, it is an {@link IllegalArgumentException}. Beside these errors, numbers below 1e-30 may lose
- * digits, of batches of double below 1e-290. A loss of {@link #logSumExp} weighs divergences of 1e-12; a column with less than
+ * digits, of batches of double below 1e-290: derivatives, and cotangents or weights times d² or {@code v_q − v_p}, which are far smaller where all σ are. A loss of {@link #logSumExp} weighs divergences of 1e-12; a column with less than
  * e⁻⁷⁰⁷ of the greatest weight of a row has none. The bits do not depend on threads.
  *
  * <p>Memory: for each Gaussian and each dimension, rounded up to 16 dimensions, 16 bytes of the engine's and 16 that the batch keeps, 32 of double, of
- * log-variances near 0 as many again, and up to 32 MB for weights. Pairs of rows need none of it, but a batch of log-variances keeps 8 bytes, which one of its first calls allocates. Full batches need
+ * log-variances near 0 as many again. The weights of {@link #logSumExp} take up to 32 MB, and of each thread 256 bytes for each of M, up to 32 MB again; from an M of
+ * 2¹⁹ on both take 64 bytes for each. Calls with an M above 2¹⁵ allocate what is a thread's anew, above 2¹⁹ both. Pairs of rows need none of it, but a batch of log-variances keeps 8 bytes, which one of its first calls allocates. Full batches need
  * {@code 4D(D + 3)} bytes of the engine's for each Gaussian. All other warm calls with one thread allocate nothing. An instance is for one thread at a
  * time; an engine may have many.
  *

@@ -207,6 +207,56 @@ class LowRankTest {
     }
   }
 
+  private static double[] scales(ScaleKind kind, double[] std) {
+    return Arrays.stream(std)
+        .map(s ->
+            switch (kind) {
+              case VARIANCE -> s * s;
+              case LOG_VARIANCE -> 2 * Math.log(s);
+              case PRECISION -> 1 / (s * s);
+              default -> s;
+            })
+        .toArray();
+  }
+
+  /** Vectors take alike scales of one kind, of each otherwise; scales of two kinds, or beyond a quarter, are taken one by one. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void alikeOfKinds(Backend backend) {
+    int d = 70;
+    List<ScaleKind> kinds =
+        List.of(ScaleKind.STD, ScaleKind.VARIANCE, ScaleKind.LOG_VARIANCE, ScaleKind.PRECISION);
+    Random random = new Random(6);
+    try (KlEngine engine = Engines.on(backend)) {
+      for (double by : new double[] {1e-3, 1e-6, 1e-9}) {
+        for (ScaleKind ofQ : kinds) {
+          for (ScaleKind ofP : kinds) {
+            Arrays3 made = random(2, d, 3, Data.USUAL, random);
+            double[] std = moved(made.std, by, random);
+            std[3] *=
+                by == 1e-3 && ofQ == ofP ? 1.09 : 1; // a variance 0.19 greater, the series' end
+            std[d + 7] *= by == 1e-6 ? 1.3 : 1;
+            LowRankGaussians p =
+                LowRankGaussians.of(ofP, made.mean, made.factor, scales(ofP, made.std), d);
+            LowRankGaussians q =
+                LowRankGaussians.of(
+                    ofQ,
+                    moved(made.mean, by, random),
+                    moved(made.factor, by, random),
+                    scales(ofQ, std),
+                    d);
+            for (int i = 0; i < 2; i++) {
+              Gaussians row = q.slice(i, i + 1);
+              LowRankGaussians column = (LowRankGaussians) p.slice(i, i + 1);
+              double[] kl = engine.pairwise(row, column, new double[1]);
+              check((LowRankGaussians) row, column, kl, true);
+            }
+          }
+        }
+      }
+    }
+  }
+
   private static double[] means(Gaussians g) {
     double[] means = new double[g.size() * g.dimension()];
     for (int i = 0; i < g.size(); i++) {
