@@ -2,6 +2,7 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.DivergenceOracle;
@@ -395,6 +396,41 @@ class GradientTest {
           Batch p = new Batch(Batch.Kind.STD, isDouble, mean, scale, d);
           checkLogSumExp(engine, divergence.name() + " far " + isDouble, q, p);
         }
+      }
+    }
+  }
+
+  private static double[] ofWeights(
+      KlEngine engine, DiagonalGaussians q, DiagonalGaussians p, double[] logWeights, double... g) {
+    int n = q.size() * q.dimension();
+    int m = p.size() * p.dimension();
+    double[][] out = {new double[n], new double[n], new double[m], new double[m]};
+    engine.gradient().q(out[0], out[1]).p(out[2], out[3]).weightedLogSumExp(q, p, logWeights, g);
+    return Arrays.stream(out).flatMapToDouble(Arrays::stream).toArray();
+  }
+
+  /** A row of which no term is left has no derivatives, and cotangents beyond what products of four numbers take have the others' times them. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void logSumExpOfNoTermsAndOfHugeCotangents(Backend backend) {
+    double none = Double.NEGATIVE_INFINITY;
+    DiagonalGaussians p =
+        DiagonalGaussians.ofStd(new double[] {0, 1e-13, 2e-6}, new double[] {1e-6, 2e-6, 1e-6}, 1);
+    DiagonalGaussians q = DiagonalGaussians.ofStd(new double[] {2e-13}, new double[] {1e-6}, 1);
+    DiagonalGaussians far =
+        DiagonalGaussians.ofStd(new double[] {2e-13, 1e200}, new double[] {1e-6, 1e-6}, 1);
+    try (KlEngine engine = KlEngine.builder().backend(backend).build()) {
+      double[] one = ofWeights(engine, q, p, new double[3], 1);
+      double[] two = ofWeights(engine, far, p, new double[3], 1, 1);
+      assertThat(two[1]).isZero();
+      assertThat(two[3]).isZero();
+      assertThat(new double[] {two[0], two[2]}).containsExactly(one[0], one[1]);
+      assertThat(Arrays.copyOfRange(two, 4, 10)).isEqualTo(Arrays.copyOfRange(one, 2, 8));
+      assertThat(ofWeights(engine, far, p, new double[] {none, none, none}, 1, 1))
+          .containsOnly(0.0);
+      double[] huge = ofWeights(engine, q, p, new double[3], 1e300);
+      for (int k = 0; k < huge.length; k++) {
+        assertThat(huge[k]).isCloseTo(1e300 * one[k], within(1e-10 * Math.abs(1e300 * one[k])));
       }
     }
   }

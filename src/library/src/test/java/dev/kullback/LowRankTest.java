@@ -639,6 +639,31 @@ class LowRankTest {
     }
   }
 
+  /** What is known of a p is of the greater rank of both: another q of another rank has it made anew. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void nearPairsOfOnePAndOtherRanksInTurn(Backend backend) {
+    int d = 70;
+    Random random = new Random(4);
+    Arrays3 one = random(1, d, 3, Data.USUAL, random);
+    LowRankGaussians p = one.gaussians(true, d);
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int r : new int[] {3, 5, 4, 3, 9}) {
+        double[] w = random.doubles((long) d * r, -1e-5, 1e-5).toArray();
+        for (int k = 0; k < 3 * d; k++) {
+          w[k / 3 * r + k % 3] += one.factor[k];
+        }
+        double[] std = moved(one.std, 1e-5, random);
+        LowRankGaussians q = LowRankGaussians.of(ScaleKind.STD, one.mean, w, std, d);
+        check(q, p, engine.pairwise(q, p, new double[1]), true);
+        check(p, q, engine.pairwise(p, q, new double[1]), true);
+        double[] pair = new double[1];
+        engine.pairs(q, new int[1], p, new int[1], pair);
+        check(q, p, pair, true);
+      }
+    }
+  }
+
   /** Mixtures of low-rank components are those of the components written out, which reductions and barycenters have. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
