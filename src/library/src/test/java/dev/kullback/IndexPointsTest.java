@@ -278,6 +278,30 @@ class IndexPointsTest {
     }
   }
 
+  /**
+   * Kernels of matrices take rows that are removed, too: what they lose beside a log-determinant far less than those that are left must not
+   * decide between neighbors that are closer than that.
+   */
+  @Test
+  void removedNarrowReferencesDecideNothing() {
+    int d = 62; // not 64, where their values are all the same, and all are candidates
+    Random random = new Random(1);
+    double[] mean = random.doubles(400 * d, -1e-7, 1e-7).toArray();
+    double[] std = new double[mean.length];
+    Arrays.fill(std, 1);
+    Arrays.fill(std, 0, d, 1e-15);
+    DiagonalGaussians x = points(random.doubles(40 * d, -1e-7, 1e-7).toArray(), false, d);
+    for (Divergence divergence : new Divergence[] {Divergence.KL, Divergence.JEFFREYS}) {
+      try (KlEngine scalar = Engines.on(Backend.SCALAR);
+          KlIndex index = KlIndex.builder(d).divergence(divergence).build()) {
+        index.add(
+            LongStream.range(0, 400).toArray(), gaussians(ScaleKind.STD, false, mean, std, d));
+        index.remove(0);
+        compare(divergence.name(), index, x, scalar, true);
+      }
+    }
+  }
+
   @Test
   void fullCovariancesTakePoints() {
     int d = 4;

@@ -38,6 +38,9 @@ public final class Ranking {
   /** Added to a rest, at most half an ulp, to make it positive, as sorting needs it. */
   private static final double REST_SHIFT = 0x1p-52;
 
+  /** What an offset's own roundings, and those of a sum with it, may be of it, with some to spare. */
+  private static final double ROUNDING = 0x1p-50;
+
   /** Candidates of a search with bounds of their own that are kept at first before they are made fewer. */
   private static final int LEAST_ROOM = 1024;
 
@@ -359,9 +362,20 @@ public final class Ranking {
     return Math.nextUp(Math.nextUp(limit / (1 - error)));
   }
 
-  /** Offers a candidate with a kernel's value of this error, in a search whose candidates have bounds of their own. */
-  public void offerValue(long itsPlace, double itsValue, double error) {
-    offer(itsPlace, atLeast(itsValue, error), atMost(itsValue, error));
+  /** The same of values to which {@code offset} is added: one that is negative leaves less than what the error is relative to. */
+  public static double mostOf(double limit, double error, double offset) {
+    return mostOf(limit - offset + ROUNDING * Math.abs(offset), error);
+  }
+
+  /**
+   * Offers a candidate with a kernel's value of this error, in a search whose candidates have bounds of their own.
+   *
+   * @param offset is added to the value, not to its error
+   */
+  public void offerValue(long itsPlace, double itsValue, double error, double offset) {
+    double rounding = ROUNDING * Math.abs(offset);
+    double low = atLeast(itsValue, error) + (offset - rounding);
+    offer(itsPlace, low, atMost(itsValue, error) + (offset + rounding));
   }
 
   /** Offers a candidate of which only a lower bound is known; the caller asks {@link #isFull} then. */

@@ -605,13 +605,13 @@ final class Searcher extends Worker {
     int n = FIRST_VALUES;
     for (int from = 0; from < width; from += n, n *= 4) {
       int to = from + Math.min(n, width - from);
-      double most = Math.nextUp(Ranking.mostOf(ranking.reach(), error) - offset);
+      double most = Ranking.mostOf(ranking.reach(), error, offset);
       int found = scan.atMost(most, values64.block(), at + from, at + to, positions);
       for (int s = 0; s < found; s++) {
         int place = row + from + positions[s];
-        double value = values64.block()[at + from + positions[s]] + offset;
-        if (value <= Ranking.mostOf(ranking.reach(), error) && counts(query, place)) {
-          ranking.offerValue(place(place), value, error);
+        double value = values64.block()[at + from + positions[s]];
+        if (value <= Ranking.mostOf(ranking.reach(), error, offset) && counts(query, place)) {
+          ranking.offerValue(place(place), value, error, offset);
           makeFewer(query);
         }
       }
