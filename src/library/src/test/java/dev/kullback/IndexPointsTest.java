@@ -354,6 +354,30 @@ class IndexPointsTest {
     }
   }
 
+  /** A second search, of as many values as it takes, is for all within the radius of the values that are ranked, not of densities. */
+  @Test
+  void secondSearchFindsAllThatAreDense() {
+    int d = 12;
+    Random random = new Random(2);
+    double[] mean = random.doubles(3000 * d, -1e-3, 1e-3).toArray();
+    double[] std = new double[mean.length];
+    Arrays.fill(std, 1e-3); // densities are far above 1
+    DiagonalGaussians x = points(random.doubles(3 * d, -1e-3, 1e-3).toArray(), false, d);
+    try (KlEngine scalar = Engines.on(Backend.SCALAR);
+        KlIndex index = KlIndex.builder(d).build()) {
+      Gaussians p = gaussians(ScaleKind.STD, false, mean, std, d);
+      index.add(LongStream.range(0, 3000).toArray(), p);
+      Query all = Query.denserThan(60);
+      Neighbors expected = scalar.search(x, p, all);
+      IndexNeighbors found = index.search(x, all.timeout(Duration.ofDays(1)));
+      for (int i = 0; i < x.size(); i++) {
+        assertThat(expected.count(i)).isGreaterThan(1024);
+        assertThat(found.count(i)).isEqualTo(expected.count(i));
+        assertThat(found.isComplete(i)).isTrue();
+      }
+    }
+  }
+
   /** One point in an array, which allocates nothing, and few references by their ids. */
   @Test
   void onePointInAnArray() {
