@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.WarmCalls;
@@ -352,6 +353,45 @@ class IndexPointsTest {
         }
       }
     }
+  }
+
+  /** A reference of the density of a search is found, though its excess and the least density make that only once they are added up. */
+  @Test
+  void denserThanAnEqualDensity() {
+    int d = 5;
+    Random random = new Random(3);
+    double[] std = random.doubles(300 * d, 0.5, 2).toArray();
+    Gaussians p = gaussians(ScaleKind.STD, true, random.doubles(300 * d).toArray(), std, d);
+    double[] x = random.doubles(50 * d, -1, 1).toArray();
+    try (KlEngine engine = KlEngine.builder().build();
+        KlIndex index = KlIndex.builder(d).build()) {
+      index.add(LongStream.range(0, 300).toArray(), p);
+      for (int i = 0; i < 50; i++) {
+        DiagonalGaussians point = points(Arrays.copyOfRange(x, i * d, (i + 1) * d), true, d);
+        double value = index.search(point, Query.nearest(9).byLogDensity()).value(0, 8);
+        assertThat(index.search(point, Query.denserThan(-value)).count(0)).isEqualTo(9);
+        assertThat(engine.search(point, p, Query.denserThan(-value)).count(0)).isEqualTo(9);
+        Query less = Query.denserThan(-Math.nextDown(value));
+        assertThat(index.search(point, less).count(0)).isEqualTo(8);
+        assertThat(engine.search(point, p, less).count(0)).isEqualTo(8);
+      }
+    }
+  }
+
+  /** The greatest number whose sum with a shift is a radius, at once also where that is a power of two, below which numbers are closer. */
+  @Test
+  void radiusWithoutAShift() {
+    double[] numbers = {-8, 8, -1, 0.5, -7.999999999999999, 3.3, 1e-20, -1e5, 0, -0x1p-40, 1e300};
+    for (double radius : numbers) {
+      for (double shift : numbers) {
+        double most = SearchOptions.within(radius).radiusWithout(shift);
+        assertThat(most + shift).isLessThanOrEqualTo(radius);
+        if (shift != 0) {
+          assertThat(Math.nextUp(most) + shift).isGreaterThan(radius);
+        }
+      }
+    }
+    assertThat(SearchOptions.within(Double.POSITIVE_INFINITY).radiusWithout(-3)).isInfinite();
   }
 
   /** A second search, of as many values as it takes, is for all within the radius of the values that are ranked, not of densities. */

@@ -196,6 +196,27 @@ public record SearchOptions(
 
   // --- what they say
 
+  /**
+   * Returns the radius of values to which {@code shift} is yet to be added, the greatest whose sum, rounded, is at most the radius: so a search
+   * within a value that another has found finds its reference, too.
+   */
+  public double radiusWithout(double shift) {
+    double most = radius - shift;
+    if (shift == 0 || !Double.isFinite(most)) {
+      return most;
+    }
+    most +=
+        (Math.nextUp(radius) - radius)
+            / 2; // to where sums are rounded up: few numbers are between, however small
+    while (most + shift > radius) {
+      most = Math.nextDown(most);
+    }
+    while (Math.nextUp(most) + shift <= radius) {
+      most = Math.nextUp(most);
+    }
+    return most;
+  }
+
   /** Whether the search is for all within the radius. */
   public boolean isWithin() {
     return k == 0;

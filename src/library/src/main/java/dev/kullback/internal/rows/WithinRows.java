@@ -29,7 +29,7 @@ public final class WithinRows extends RowSearch {
   @Override
   public void set(Batch q, Batch p, SearchOptions options, double shift, Runnable look) {
     super.set(q, p, options, shift, look);
-    radius = options.radius() - shift;
+    radius = options.radiusWithout(shift);
     limit = Math.nextUp(radius / (1 - error));
     certain = radius < 0 ? 0 : certain(radius, error);
   }

@@ -30,7 +30,7 @@ final class Found {
   /** Greatest divergence of another neighbor that could be among the nearest; ∞ if there may be any. */
   double limit(SearchOptions options, int most) {
     return options.isWithin()
-        ? options.radius() - shift
+        ? options.radiusWithout(shift)
         : count == most ? values[count - 1] : Double.POSITIVE_INFINITY;
   }
 

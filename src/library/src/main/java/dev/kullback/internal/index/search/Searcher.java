@@ -229,7 +229,7 @@ final class Searcher extends Worker {
     nearest = mostFound(from, how);
     least = leastLogDet(formula, from);
     found.shift = formula.shift(least, querySlot.dimension());
-    radius = how.radius() - found.shift;
+    radius = how.radiusWithout(found.shift);
     references.use(from, how.reverse(), least);
     sorting.use(kernels.scan());
   }
