@@ -205,9 +205,8 @@ public record SearchOptions(
     if (shift == 0 || !Double.isFinite(most)) {
       return most;
     }
-    most +=
-        (Math.nextUp(radius) - radius)
-            / 2; // to where sums are rounded up: few numbers are between, however small
+    // near where sums begin to be rounded up: few numbers are between, however small
+    most += (Math.nextUp(radius) - radius) / 2;
     while (most + shift > radius) {
       most = Math.nextDown(most);
     }
