@@ -481,7 +481,7 @@ class IndexPointsTest {
       assertThat(index.nearest(x, 3).ids()).containsExactly(7);
       assertThatIllegalArgumentException()
           .isThrownBy(() -> index.add(new long[] {8}, x))
-          .withMessageContaining("batch are points");
+          .withMessageContaining("batch holds points");
       assertThatIllegalArgumentException()
           .isThrownBy(() -> index.search(p, Query.nearest(1).byLogDensity()))
           .withMessageContaining("Gaussians have no density");
