@@ -205,7 +205,8 @@ class IndexSearchTest {
         .isEqualTo(~0);
     assertThatIllegalArgumentException()
         .isThrownBy(() -> index.query(mean, 1, std, 0, Query.within(1e9), new long[5], kl, proven))
-        .withMessageContaining("ids and kl have 5 elements, but 3000 references are within");
+        .withMessageContaining(
+            "there is room for 5 ids and values, but 3000 references are within");
   }
 
   /** Changes of the index are not seen by a reader, which ends by itself or with the index. */

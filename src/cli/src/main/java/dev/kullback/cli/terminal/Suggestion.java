@@ -33,7 +33,10 @@ public final class Suggestion {
           "--means", "did you mean --mean?",
           "--scale", "give --std, --variance or another option of scales",
           "--sigma", "did you mean --std, or --covariance of matrices?",
-          "--sigma2", "did you mean --variance?");
+          "--sigma2", "did you mean --variance?",
+          "--points", "density, responsibilities, topk, within and index query take points",
+          "--log-density",
+              "density computes log-densities, and topk and within rank --points by them");
 
   /** The same of the commands of {@code index}. */
   private static final Map<String, String> OF_INDEX =

@@ -34,7 +34,7 @@ public final class LowRankPair implements Formula.Full {
 
   private double[] solved = {};
 
-  /** Those of Q's diagonal. */
+  /** Roots of Q's diagonal. */
   private double[] roots = {};
 
   /** Σ f(e) and the squares of L below its diagonal. */

@@ -64,7 +64,7 @@ public record NeighborIds(
     int room = Math.min(to.length, kl.length);
     if (count > room) {
       throw new IllegalArgumentException(
-          "ids and kl have %d elements, but %d references are within the radius %s"
+          "there is room for %d ids and values, but %d references are within the radius %s"
               .formatted(room, count, options.radius()));
     }
     System.arraycopy(ids, 0, to, 0, count);

@@ -66,7 +66,7 @@ public final class Searches implements AutoCloseable {
   /** Standard deviations of a point. */
   private final float[] zeros;
 
-  /** Those for points by Mahalanobis distance, and by density; made when they are first asked for. */
+  /** Searches for points by Mahalanobis distance, and by density; made when they are first asked for. */
   private volatile @Nullable Searches byDistance;
 
   private volatile @Nullable Searches byDensity;
