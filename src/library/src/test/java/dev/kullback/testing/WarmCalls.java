@@ -17,11 +17,6 @@ public final class WarmCalls {
 
   /** Calls until three rounds of calls in a row allocate nothing: vectors are boxed until the kernels are compiled. */
   public static void allocateNothing(String what, int calls, Runnable call) {
-    allocateAtMost(0, what, calls, call);
-  }
-
-  /** Calls until three rounds of calls in a row allocate no more than so many bytes. */
-  public static void allocateAtMost(long most, String what, int calls, Runnable call) {
     long least = Long.MAX_VALUE;
     int clean = 0;
     ThreadMXBean threads = ManagementFactory.getThreadMXBean();
@@ -33,12 +28,12 @@ public final class WarmCalls {
       }
       long bytes = AllocatedBytes.ofThread() - before;
       least = Math.min(least, bytes);
-      clean = bytes <= most ? clean + 1 : 0;
+      clean = bytes == 0 ? clean + 1 : 0;
     }
     assertThat(clean)
         .as(
-            "%s: rounds of %d warm calls that allocate at most %d B; the best allocated %d",
-            what, calls, most, least)
+            "%s: rounds of %d warm calls that allocate nothing; the best allocated %d",
+            what, calls, least)
         .isEqualTo(3);
   }
 }

@@ -45,10 +45,10 @@ public final class MadeUpGaussians {
       scaleTril[k] = c < r ? below[k] : c == r ? std[k / d] : 0;
     }
     for (int k = 0; k < below.length; k++) {
-      int r = k / d * d;
-      int c = (k / (d * d) * d + k % d) * d;
-      for (int h = 0; h < d; h++) {
-        covariance[k] += scaleTril[r + h] * scaleTril[c + h];
+      int r = k / d;
+      int c = k / (d * d) * d + k % d;
+      for (int h = 0; h <= Math.min(r % d, k % d); h++) {
+        covariance[k] += scaleTril[r * d + h] * scaleTril[c * d + h];
       }
     }
   }
