@@ -32,6 +32,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Densities and Mahalanobis distances of points, against exact arithmetic and published programs. */
@@ -208,177 +209,47 @@ class PointsTest {
     }
   }
 
-  /** Values by SciPy's {@code multivariate_normal.logpdf}, and to 20 digits by mpmath. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void isWhatOthersPublish(Backend backend) {
-    double[] x = {0, 0, 1.5, -0.75, 40, 3};
-    double[] squares = {18.181818181818185809, 0.28409090909090908231, 3144.5454545454549352};
-    double[] logs = {-9.8251487007235778804, -0.87628506435993951684, -1573.0069668825419526};
-    Gaussians p =
-        Gaussians.of(
-            ScaleKind.COVARIANCE, new double[] {1, -1}, new double[] {0.9, 0.4, 0.4, 0.3}, 2);
-    Gaussians points = DiagonalGaussians.ofPoints(x, 2);
-    try (KlEngine engine = Engines.on(backend)) {
-      double[] out = engine.mahalanobis(points, p, new double[3]);
-      for (int i = 0; i < 3; i++) {
-        assertThat(out[i]).isCloseTo(squares[i], within(1e-12 * squares[i]));
-      }
-      engine.logDensity(points, p, out);
-      for (int i = 0; i < 3; i++) {
-        assertThat(out[i]).isCloseTo(logs[i], within(1e-12 * -logs[i]));
-      }
-      assertThat(
-              engine
-                  .logDensity(
-                      DiagonalGaussians.ofPoints(new double[] {0.5, 2, -1}, 3),
-                      DiagonalGaussians.ofVariance(
-                          new double[] {0, 1, -1}, new double[] {0.25, 4, 1}, 3),
-                      new double[1])[0])
-          .isCloseTo(-3.3818155996140182253, within(1e-14));
-    }
-  }
-
   /** What {@code score_samples} and {@code predict_proba} of scikit-learn 1.9.1 are, by src/test/witness/scikit_learn.py. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void isWhatScikitLearnSays(Backend backend) {
+  @CsvSource({
+    "COVARIANCE, 0.9 0.4 0.4 0.3 2 0.5 0.5 1 0.25 -0.1 -0.1 4,"
+        + "-2.585638281781079 -2.0804886568827703 -4.421555531482285 -430.58768858962276,"
+        + "0.0001794157570848759 0.9979517926036442 0.0018687916392708807 0.8335256790254499 0.16647431954001277 1.4345373123449295e-09"
+        + " 1.9577777570841164e-52 0.002099338344092999 0.9979006616559072 0 1 0",
+    "COVARIANCE, 2 0.5 0.5 1 2 0.5 0.5 1 2 0.5 0.5 1,"
+        + "-2.466732543723996 -3.0201954313462056 -4.480610549791678 -402.64683646435327,"
+        + "0.11302978390373365 0.8860729052751103 0.0008973108211560664 0.5739503058530536 0.42604621870258563 3.4754443606029716e-06"
+        + " 7.041841667079174e-07 0.002227048662432048 0.9977722471534008 0.999999999999261 7.335709123822295e-13 7.133587783801752e-39",
+    "VARIANCE, 0.9 0.3 2 1 0.25 4,"
+        + "-2.5416483102461798 -2.404587880946865 -4.4242873589792175 -407.15445428593495,"
+        + "0.10539093212838994 0.8933239698701855 0.0012850980014245427 0.6649972044657341 0.33500279463823207 8.960335789561252e-10"
+        + " 1.1294402247955931e-13 0.023988831119917987 0.9760111688799686 1.4092487056645515e-203 1 0",
+    "VARIANCE, 0.5 2 0.25,"
+        + "-2.805019973352183 -2.4908299074387292 -3.4672286435496513 -405.25102787621495,"
+        + "0.17799420709724936 0.8220057384539097 5.444884098693135e-08 0.7027919762756345 0.29720802372436567 9.789763846704494e-18"
+        + " 3.541818938134234e-11 0.06180325582428335 0.9381967441402984 0 1 0"
+  })
+  void isWhatScikitLearnSays(ScaleKind kind, String scales, String logs, String shares) {
     double[] means = {1, -1, 0, 0, -1.5, 2.5};
-    checkScikitLearn(
-        backend,
-        FullGaussians.ofCovariance(
-            means, new double[] {0.9, 0.4, 0.4, 0.3, 2, 0.5, 0.5, 1, 0.25, -0.1, -0.1, 4}, 2),
-        new double[] {
-          -2.585638281781079, -2.0804886568827703, -4.421555531482285, -430.58768858962276
-        },
-        new double[] {
-          0.0001794157570848759,
-          0.9979517926036442,
-          0.0018687916392708807,
-          0.8335256790254499,
-          0.16647431954001277,
-          1.4345373123449295e-09,
-          1.9577777570841164e-52,
-          0.002099338344092999,
-          0.9979006616559072,
-          0,
-          1,
-          0
-        });
-    checkScikitLearn(
-        backend,
-        FullGaussians.ofCovariance(
-            means, new double[] {2, 0.5, 0.5, 1, 2, 0.5, 0.5, 1, 2, 0.5, 0.5, 1}, 2),
-        new double[] {
-          -2.466732543723996, -3.0201954313462056, -4.480610549791678, -402.64683646435327
-        },
-        new double[] {
-          0.11302978390373365, 0.8860729052751103, 0.0008973108211560664,
-          0.5739503058530536, 0.42604621870258563, 3.4754443606029716e-06,
-          7.041841667079174e-07, 0.002227048662432048, 0.9977722471534008,
-          0.999999999999261, 7.335709123822295e-13, 7.133587783801752e-39
-        });
-    checkScikitLearn(
-        backend,
-        DiagonalGaussians.ofVariance(means, new double[] {0.9, 0.3, 2, 1, 0.25, 4}, 2),
-        new double[] {
-          -2.5416483102461798, -2.404587880946865, -4.4242873589792175, -407.15445428593495
-        },
-        new double[] {
-          0.10539093212838994, 0.8933239698701855, 0.0012850980014245427,
-          0.6649972044657341, 0.33500279463823207, 8.960335789561252e-10,
-          1.1294402247955931e-13, 0.023988831119917987, 0.9760111688799686,
-          1.4092487056645515e-203, 1, 0
-        });
-    checkScikitLearn(
-        backend,
-        DiagonalGaussians.ofVariance(means, new double[] {0.5, 2, 0.25}, 2),
-        new double[] {
-          -2.805019973352183, -2.4908299074387292, -3.4672286435496513, -405.25102787621495
-        },
-        new double[] {
-          0.17799420709724936,
-          0.8220057384539097,
-          5.444884098693135e-08,
-          0.7027919762756345,
-          0.29720802372436567,
-          9.789763846704494e-18,
-          3.541818938134234e-11,
-          0.06180325582428335,
-          0.9381967441402984,
-          0,
-          1,
-          0
-        });
-  }
-
-  private static void checkScikitLearn(
-      Backend backend, Gaussians components, double[] logs, double[] shares) {
+    Mixtures mixture =
+        Mixtures.of(
+            Gaussians.of(kind, means, numbers(scales), 2), new double[] {0.25, 0.625, 0.125});
     Gaussians points = DiagonalGaussians.ofPoints(new double[] {0, 0, 1.5, -0.75, -2, 3, 40, 3}, 2);
-    Mixtures mixture = Mixtures.of(components, new double[] {0.25, 0.625, 0.125});
-    try (KlEngine engine = Engines.on(backend)) {
-      double[] found = engine.logLikelihood(points, mixture);
-      for (int i = 0; i < logs.length; i++) {
-        assertThat(found[i]).isCloseTo(logs[i], within(-1e-12 * logs[i]));
+    for (Backend backend : Engines.backends().toList()) {
+      try (KlEngine engine = Engines.on(backend)) {
+        double[] found = engine.logLikelihood(points, mixture);
+        for (int i = 0; i < found.length; i++) {
+          double expected = numbers(logs)[i];
+          assertThat(found[i]).isCloseTo(expected, within(-1e-12 * expected));
+        }
+        assertThat(engine.responsibilities(points, mixture, new double[12]))
+            .containsExactly(numbers(shares), within(1e-12));
       }
-      assertThat(engine.responsibilities(points, mixture, new double[shares.length]))
-          .containsExactly(shares, within(1e-12));
     }
   }
 
-  /** The mixture ¼ N(m, S) + ¾ N(0, T): values to 20 digits by mpmath. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void mixturesHaveLikelihoodsAndResponsibilities(Backend backend) {
-    Gaussians points = DiagonalGaussians.ofPoints(new double[] {0, 0, 1.5, -0.75, 40, 3}, 2);
-    Gaussians components =
-        Gaussians.of(
-            ScaleKind.COVARIANCE,
-            new double[] {1, -1, 0, 0},
-            new double[] {0.9, 0.4, 0.4, 0.3, 2, 0.5, 0.5, 1},
-            2);
-    Mixtures mixture = Mixtures.of(components, new double[] {0.25, 0.75});
-    double[] logs = {-2.4052172240574096162, -2.0477360646172168021, -430.40536703282883775};
-    double[] shares = {
-      0.00014979755065446996085,
-      0.99985020244934553004,
-      0.80666778602787703815,
-      0.19333221397212296185,
-      0,
-      1
-    };
-    try (KlEngine engine = Engines.on(backend)) {
-      assertThat(engine.logLikelihood(points, mixture))
-          .satisfies(out -> {
-            for (int i = 0; i < 3; i++) {
-              assertThat(out[i]).isCloseTo(logs[i], within(-1e-12 * logs[i]));
-            }
-          });
-      double[] out = engine.responsibilities(points, mixture, new double[6]);
-      for (int k = 0; k < 6; k++) {
-        assertThat(out[k]).isCloseTo(shares[k], within(1e-12));
-      }
-      Mixtures both =
-          Mixtures.of(
-              Gaussians.of(
-                  ScaleKind.COVARIANCE,
-                  new double[] {1, -1, 0, 0, 0, 0},
-                  new double[] {0.9, 0.4, 0.4, 0.3, 2, 0.5, 0.5, 1, 2, 0.5, 0.5, 1},
-                  2),
-              new double[] {0.25, 0.75, 1},
-              new int[] {0, 2, 3});
-      double[] two = engine.logLikelihood(points, both);
-      double[] alone = engine.logDensity(points, components.slice(1, 2), new double[3]);
-      for (int i = 0; i < 3; i++) {
-        assertThat(two[2 * i]).isCloseTo(logs[i], within(-1e-12 * logs[i]));
-        assertThat(two[2 * i + 1]).isCloseTo(alone[i], within(1e-12 * (1 - alone[i])));
-      }
-      double[] ofBoth = engine.responsibilities(points, both, new double[9]);
-      for (int i = 0; i < 3; i++) {
-        assertThat(ofBoth[3 * i]).isCloseTo(out[2 * i], within(1e-14));
-        assertThat(ofBoth[3 * i + 2]).isEqualTo(1);
-      }
-    }
+  private static double[] numbers(String text) {
+    return Stream.of(text.split(" ")).mapToDouble(Double::parseDouble).toArray();
   }
 
   /** Of many components, some of which do not count, and of points so far that no density is above 0. */
