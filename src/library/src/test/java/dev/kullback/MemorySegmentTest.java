@@ -7,9 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Batch.Kind;
 import dev.kullback.testing.Check;
-import dev.kullback.testing.Check.Precision;
 import dev.kullback.testing.Engines;
-import dev.kullback.testing.Oracle;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -243,18 +241,6 @@ class MemorySegmentTest {
 
       // None of these has harmed the engine.
       engine.pairwise(q, p, arena.allocate(4L * N * M, 8));
-    }
-  }
-
-  @Test
-  void contractHoldsOffTheHeap() {
-    try (KlEngine engine = KlEngine.builder().build();
-        Arena arena = Arena.ofConfined()) {
-      MemorySegment out = arena.allocate(8L * N * M, 8);
-      engine.pairwise(doubleQ.gaussians(), doubleP.gaussians(), out);
-      double[] actual = out.toArray(ValueLayout.JAVA_DOUBLE);
-      double[] expected = Oracle.pairwise(doubleQ, doubleP);
-      Check.matrix("native double", M, expected, actual, Precision.DOUBLE);
     }
   }
 

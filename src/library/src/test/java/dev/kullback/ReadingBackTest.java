@@ -389,26 +389,6 @@ class ReadingBackTest {
     }
   }
 
-  /** Columns, too, of divergences whose entries depend on two Gaussians alone. */
-  @Test
-  void resultsOfPartsOfColumnsAreThoseOfTheWhole() {
-    int[] some = {69, 3, 40, 3, 0};
-    try (KlEngine kl = KlEngine.builder().build();
-        KlEngine bhattacharyya = KlEngine.builder().divergence(Divergence.BHATTACHARYYA).build()) {
-      for (Gaussians whole : batches()) {
-        KlEngine engine = whole instanceof FullGaussians ? bhattacharyya : kl;
-        double[] out = engine.pairwise(whole, whole, new double[70 * 70]);
-        Gaussians selection = whole.select(some);
-        double[] part = engine.pairwise(whole, selection, new double[70 * some.length]);
-        for (int i = 0; i < 70; i++) {
-          for (int k = 0; k < some.length; k++) {
-            assertThat(part[i * some.length + k]).isEqualTo(out[i * 70 + some[k]]);
-          }
-        }
-      }
-    }
-  }
-
   /** What rounding took from a factor goes along: equal covariances are at 0 of each other, and come back. */
   @Test
   void partsOfCovariancesAreTheSameGaussians() {
