@@ -360,18 +360,22 @@ class NearestTest {
   @MethodSource("dev.kullback.testing.Engines#backends")
   void tiesOfPermutedDimensionsOfAnySize(Backend backend) {
     Batch.Kind[] kinds = Batch.Kind.values();
-    for (int d : dimensions(backend)) {
+    for (int d : new int[] {2, 33, 1024, 8192}) {
       boolean isHuge = d > 1024;
-      for (double kl :
-          isHuge ? new double[] {1e-300, 1e-2} : new double[] {1e-300, 1e-70, 1e-6, 1e-2, 1e3}) {
+      double[] sizes =
+          isHuge ? new double[] {1e-300, 1e-2} : new double[] {1e-300, 1e-70, 1e-6, 1e-2, 1e3};
+      for (int k = 0; k < sizes.length; k++) {
         for (int c = 0; c < (isHuge ? 1 : 2 * kinds.length); c++) {
+          if (d == 1024 && c % 5 != k) {
+            continue; // some of the same
+          }
           Batch.Kind a = kinds[c % kinds.length];
           Batch.Kind b = kinds[(c + c / kinds.length) % kinds.length]; // the same, and others
-          boolean isDouble = kl < 1e-70 || c % 2 == 0;
+          boolean isDouble = sizes[k] < 1e-70 || c % 2 == 0;
           String what =
               "%s, D = %d, KL near %s, %s, %s, %s"
-                  .formatted(backend, d, kl, a, b, isDouble ? "double" : "float");
-          checkTies(backend, what, a, b, isDouble, d, kl);
+                  .formatted(backend, d, sizes[k], a, b, isDouble ? "double" : "float");
+          checkTies(backend, what, a, b, isDouble, d, sizes[k]);
         }
       }
     }
@@ -459,23 +463,6 @@ class NearestTest {
     }
   }
 
-  /** q = 0, σ = 1: (1, 0) is nearer than (1, 1e-9) by 5e-19, and has a divergence of ½. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void whatRoundingHidesIsNearer(Backend backend) {
-    double[] mean = {1, 1e-9, 1, 0};
-    try (KlEngine engine = Engines.on(backend)) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        Gaussians p = new Batch(Batch.Kind.STD, isDouble, mean, ones(4), 2).gaussians();
-        Gaussians q = new Batch(Batch.Kind.STD, isDouble, new double[2], ones(2), 2).gaussians();
-        Neighbors nearest = engine.nearest(q, p, 2);
-        assertThat(nearest.indices()).containsExactly(1, 0);
-        assertThat(nearest.values()).containsExactly(0.5, 0.5);
-        assertThat(engine.nearest(q, p, 1).indices()).containsExactly(1);
-      }
-    }
-  }
-
   /** The point (0.6, 0.8) is, as doubles, just outside of the circle that (0, 1) is on, and (0.28, 0.96) inside: all KL round to ½. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
@@ -498,28 +485,6 @@ class NearestTest {
 
   private static double[] ones(int n) {
     return doubles(n, 1);
-  }
-
-  /** Equal columns without end do not make lists without end: what is certain to lose is dropped on the way. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void manyEqualColumns(Backend backend) {
-    int m = 40_000;
-    double[] mean = new double[m];
-    double[] std = new double[m];
-    Arrays.fill(std, 1);
-    Arrays.fill(mean, 2);
-    mean[m - 1] = 1;
-    mean[17] = 1;
-    Batch p = new Batch(Batch.Kind.STD, false, mean, std, 1);
-    Batch q = new Batch(Batch.Kind.STD, false, new double[2], new double[] {1, 1}, 1);
-    try (KlEngine engine = Engines.on(backend)) {
-      Neighbors nearest = engine.nearest(q.gaussians(), p.gaussians(), 5);
-      for (int i = 0; i < 2; i++) {
-        assertThat(Arrays.copyOfRange(nearest.indices(), 5 * i, 5 * i + 5))
-            .containsExactly(17, m - 1, 0, 1, 2);
-      }
-    }
   }
 
   /**
