@@ -119,24 +119,6 @@ class InvalidGaussianExceptionTest {
     }
   }
 
-  @Test
-  void factorsThatAreNotTriangular() {
-    float[] factors = {1, 0, 2, 1, 1, -0f, 2, 1};
-    FullGaussians.ofScaleTril(new float[4], factors, 2);
-    for (float above : new float[] {0.1f, Float.MIN_VALUE, Float.NaN}) {
-      factors[5] = above;
-      String reason = " is " + above + ": not lower triangular";
-      new Expected("scaleTril", 1, 1, reason.strip())
-          .of(
-              () -> FullGaussians.ofScaleTril(new float[4], factors, 2),
-              "scaleTril[1][0][1] (Gaussian 1, row 0, column 1)"
-                  + reason
-                  + "; is it a covariance (ofCovariance), or an upper factor? Transpose one of a covariance, such as R of a QR factorization;"
-                  + " one of a precision, such as scikit-learn's precisions_cholesky_, is ScaleKind.PRECISION_CHOLESKY."
-                  + " ScaleKind.SCALE_TRIL_IGNORING_UPPER does not look above the diagonal");
-    }
-  }
-
   /** Internal code has its exceptions from a class that the API's hands its constructor to. */
   @Test
   void noConstructorIsPublic() {

@@ -68,42 +68,6 @@ class StandardNormalTest {
     }
   }
 
-  /**
-   * A VAE's moments of shape [B, C, H, W] are B rows of C·H·W numbers: the loss sums over all but
-   * the batch.
-   */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void momentsOfImages(Backend backend) {
-    int batch = 3;
-    int channels = 4;
-    int height = 16;
-    int width = 15;
-    int dimension = channels * height * width;
-    Random random = new Random(1);
-    float[] mean = new float[batch * dimension];
-    float[] logVariance = new float[mean.length];
-    double[] expected = new double[batch];
-    int at = 0;
-    for (int b = 0; b < batch; b++) {
-      for (int c = 0; c < channels; c++) {
-        for (int y = 0; y < height; y++) {
-          for (int x = 0; x < width; x++, at++) {
-            mean[at] = (float) random.nextGaussian();
-            logVariance[at] = (float) random.nextGaussian() - 2;
-            double mu = mean[at];
-            double l = logVariance[at];
-            expected[b] += (mu * mu + Math.exp(l) - 1 - l) / 2;
-          }
-        }
-      }
-    }
-    DiagonalGaussians q = DiagonalGaussians.ofLogVariance(mean, logVariance, dimension);
-    try (KlEngine engine = Engines.on(backend)) {
-      Check.matrix("[3,4,16,15]", 1, expected, engine.toStandardNormal(q));
-    }
-  }
-
   /** Behind the N values nothing is written; the array given is returned. */
   @Test
   void longerOutputs() {
