@@ -148,64 +148,42 @@ class RowStatisticTest {
     }
   }
 
+  /** Of the caller's thread or of another, a checked exception, too, as a consumer of another language may throw. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void whatTheConsumerThrowsEndsTheCall(Backend backend) {
     DiagonalGaussians q = Batch.random(false, 4096, 1, 0, new Random(1)).gaussians();
     DiagonalGaussians few = Batch.random(false, 99, 1, 0, new Random(2)).gaussians();
-    for (int threads : new int[] {1, 3}) {
-      AtomicInteger calls = new AtomicInteger();
-      IllegalStateException thrown = new IllegalStateException("enough");
+    Thread caller = Thread.currentThread();
+    for (int turn = 0; turn < 6; turn++) {
+      int threads = turn < 2 ? 1 : 3;
+      boolean isOfCaller = turn < 4;
+      Exception thrown = turn % 2 == 0 ? new IllegalStateException() : new IOException("checked");
+      AtomicInteger running = new AtomicInteger();
+      AtomicInteger failed = new AtomicInteger();
       try (KlEngine engine = Engines.on(backend, threads)) {
         assertThatThrownBy(() ->
                 engine.forEachTile(
                     q,
                     q,
                     tile -> {
-                      calls.incrementAndGet();
-                      throw thrown;
+                      running.incrementAndGet();
+                      try {
+                        if ((Thread.currentThread() == caller) == isOfCaller) {
+                          failed.incrementAndGet();
+                          RowStatisticTest.<RuntimeException>sneak(thrown);
+                        }
+                        Thread.sleep(1);
+                      } catch (InterruptedException e) {
+                        throw new AssertionError(e);
+                      } finally {
+                        running.decrementAndGet();
+                      }
                     }))
             .isSameAs(thrown);
-        assertThat(calls.get()).isBetween(1, threads);
+        assertThat(running.get()).isZero();
+        assertThat(failed.get()).isBetween(1, threads);
         assertThat(engine.rowMin(few, few)).containsOnly(0); // the engine is as good as before
-      }
-    }
-  }
-
-  /** A consumer of another language, on whichever thread it runs. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void checkedExceptionsOfTheConsumer(Backend backend) {
-    DiagonalGaussians q = Batch.random(false, 4096, 1, 0, new Random(1)).gaussians();
-    IOException thrown = new IOException("checked");
-    for (int threads : new int[] {1, 3}) {
-      for (boolean onCaller : new boolean[] {false, true}) {
-        Thread caller = Thread.currentThread();
-        AtomicInteger running = new AtomicInteger();
-        try (KlEngine engine = Engines.on(backend, threads)) {
-          if (threads == 1 && !onCaller) {
-            continue;
-          }
-          assertThatThrownBy(() ->
-                  engine.forEachTile(
-                      q,
-                      q,
-                      tile -> {
-                        running.incrementAndGet();
-                        try {
-                          if ((Thread.currentThread() == caller) == onCaller) {
-                            RowStatisticTest.<RuntimeException>sneak(thrown);
-                          }
-                          Thread.sleep(1);
-                        } catch (InterruptedException e) {
-                          throw new AssertionError(e);
-                        } finally {
-                          running.decrementAndGet();
-                        }
-                      }))
-              .isSameAs(thrown);
-          assertThat(running.get()).isZero();
-        }
       }
     }
   }
