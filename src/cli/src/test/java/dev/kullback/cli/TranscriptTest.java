@@ -2,15 +2,21 @@ package dev.kullback.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.NpyFiles;
 import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -18,16 +24,21 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Commands with all that they print, in {@code src/test/transcripts}: after {@code $ kullback …} come the lines of standard output, those of standard
- * error behind {@code !}, and the status in brackets, if it is not 0. Files are those of {@link CommandFixture} and what lines behind {@code +} make:
- * {@code NAME DESCR SHAPE VALUES} an array, whose values may be of another ({@code q.npy}), repeated ({@code 1*20}) or put in a place ({@code @3=NaN}),
- * and whose last fills the rest; {@code NAME text TEXT} a text; {@code NAME folder}; {@code NAME none} nothing; and {@code NAME} alone what the fixture
- * has there. An error leaves all files as they were. {@code -Dtranscripts.write=true} writes the transcripts anew.
+ * error behind {@code !}, and the status in brackets, if it is not 0, nor 2 after an error. Files are those of {@link CommandFixture} and what lines
+ * behind {@code +} make: {@code NAME DESCR SHAPE VALUES} an array, whose values may be of another ({@code q.npy}), repeated ({@code 1*20}) or put in a
+ * place ({@code @3=NaN}), and whose last fills the rest; {@code NAME text TEXT} a text; {@code NAME folder}; {@code NAME none} nothing; {@code NAME copy}
+ * or {@code link} or {@code hard OTHER} a copy of another or a link to it; and {@code NAME} alone what the fixture has there. Lines behind {@code =} tell
+ * what is in a file, or in a folder. Words that begin with {@code ./} are in the folder of the files. An error leaves all files as they were, and an
+ * output named o.npy is there from the beginning. {@code -Dtranscripts.write=true} writes the transcripts anew.
  */
 class TranscriptTest extends CommandFixture {
   private static final Path TRANSCRIPTS =
       Path.of(System.getProperty("basedir", "."), "src/test/transcripts");
 
   private static final String PROMPT = "$ kullback ";
+
+  /** More digits than are told to a person: those of float64 that follow differ between processors. */
+  private static final Pattern DIGITS = Pattern.compile("\\d\\.\\d{9,}(E-?\\d+)?");
 
   static Stream<Path> transcripts() throws IOException {
     try (Stream<Path> files = Files.list(TRANSCRIPTS)) {
@@ -41,22 +52,29 @@ class TranscriptTest extends CommandFixture {
     Files.writeString(folder.resolve("o.npy"), "precious");
     List<String> expected = Files.readAllLines(transcript);
     StringBuilder seen = new StringBuilder();
-    String last = "";
-    Set<String> since = new HashSet<>(); // files were made
+    char last = '$';
+    Set<String> since = new HashSet<>(); // a file changed
     for (String line : expected) {
-      if (line.startsWith("#") || line.startsWith("+ ")) {
-        boolean isFirst = seen.isEmpty() || last.equals(line.substring(0, 1));
-        seen.append(isFirst ? "" : "\n").append(line).append('\n');
-        if (line.startsWith("+")) {
-          make(line.substring(2).split(" "));
-          since.clear();
-        }
-        last = line.substring(0, 1);
-      } else if (line.startsWith(PROMPT)) {
-        assertThat(since.add(line)).as("%s, once more with the same files", line).isTrue();
-        seen.append('\n').append(line).append('\n').append(printed(line));
-        last = "$";
+      char first = line.isEmpty() ? ' ' : line.charAt(0);
+      if ("#+=$".indexOf(first) < 0) {
+        continue;
       }
+      // a blank line before a heading, and before files and the commands on them
+      boolean isApart = first == '#' ? last != '#' : first == '+' && "$=".indexOf(last) >= 0;
+      seen.append(isApart && !seen.isEmpty() ? "\n" : "");
+      switch (first) {
+        case '+' -> make(line.substring(2).split(" "));
+        case '=' -> line = "= " + contents(line.split(" ")[1]);
+        case '$' ->
+            assertThat(since.add(line)).as("%s, once more with the same files", line).isTrue();
+        default -> {}
+      }
+      String printed = first == '$' ? printed(line) : "";
+      if (first == '+' || first == '$' && !printed.contains("! kullback: ")) {
+        since.clear();
+      }
+      seen.append(line).append('\n').append(printed);
+      last = first;
     }
     if (Boolean.getBoolean("transcripts.write")) {
       Files.writeString(transcript, seen);
@@ -71,21 +89,62 @@ class TranscriptTest extends CommandFixture {
       boolean isOfQ = words[0].matches("[qs].npy");
       double[] values = isOfQ ? isMean ? qMean : qStd : isMean ? pMean : pStd;
       save(words[0], "<f4", isOfQ ? N : M, values);
-    } else if (words[1].equals("none")) {
-      Files.delete(file);
-    } else if (words[1].equals("folder")) {
-      Files.createDirectory(file);
-    } else if (words[1].equals("text")) {
-      Files.writeString(file, String.join(" ", Arrays.asList(words).subList(2, words.length)));
-    } else {
-      long[] shape =
-          Stream.of(words[2].replaceAll("[()]", "").split(","))
-              .filter(axis -> !axis.isEmpty())
-              .mapToLong(Long::parseLong)
-              .toArray();
-      int count = (int) Arrays.stream(shape).reduce(1, (a, b) -> a * b);
-      NpyFiles.write(
-          file, words[1], shape, values(count, Arrays.asList(words).subList(3, words.length)));
+      return;
+    }
+    switch (words[1]) {
+      case "none" -> Files.delete(file);
+      case "folder" -> Files.createDirectories(file);
+      case "copy" -> Files.copy(folder.resolve(words[2]), file);
+      case "link" -> Files.createSymbolicLink(file, Path.of(words[2]));
+      case "hard" -> Files.createLink(file, folder.resolve(words[2]));
+      case "text" -> {
+        String text = String.join(" ", Arrays.asList(words).subList(2, words.length));
+        Files.writeString(file, text.translateEscapes());
+      }
+      default -> {
+        long[] shape =
+            Stream.of(words[2].replaceAll("[()]", "").split(","))
+                .filter(axis -> !axis.isEmpty())
+                .mapToLong(Long::parseLong)
+                .toArray();
+        int count = (int) Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+        List<String> values = Arrays.asList(words).subList(3, words.length);
+        NpyFiles.write(file, words[1], shape, values(count, values));
+      }
+    }
+  }
+
+  /** Returns what a line behind = tells: an array as a line behind + makes it, to seven digits, or names, or a text. */
+  private String contents(String name) throws IOException {
+    Path file = folder.resolve(name);
+    if (Files.isDirectory(file)) {
+      try (Stream<Path> files = Files.list(file)) {
+        Stream<String> names = files.map(one -> one.getFileName().toString()).sorted();
+        return name + names.map(one -> " " + one).collect(Collectors.joining());
+      }
+    }
+    if (!Files.exists(file)) {
+      return name + " none";
+    }
+    if (!Files.readString(file, StandardCharsets.ISO_8859_1).startsWith("\u0093NUMPY")) {
+      return name + " text " + Files.readString(file);
+    }
+    boolean isOfInts = Files.readString(file, StandardCharsets.ISO_8859_1).contains("'<i");
+    try (Arena arena = Arena.ofConfined()) {
+      Npy.Array array = isOfInts ? Npy.readIntegers(file, arena) : Npy.readFloats(file, arena);
+      StringBuilder text =
+          new StringBuilder(name + " " + (isOfInts ? "<i8" : array.isDouble() ? "<f8" : "<f4"));
+      text.append(Arrays.toString(array.shape()).replace("[", " (").replace("]", ")"));
+      if (isOfInts) {
+        for (long value : array.data().toArray((ValueLayout.OfLong) array.element())) {
+          text.append(' ').append(value);
+        }
+      } else {
+        for (double value : values(array)) {
+          text.append(' ').append((float) value);
+        }
+      }
+      return text.toString().replace(", ", ",").replaceAll("\\.0\\b", "");
     }
   }
 
@@ -126,15 +185,25 @@ class TranscriptTest extends CommandFixture {
     StringBuilder printed = new StringBuilder();
     readable(result.out()).forEach(text -> printed.append(text).append('\n'));
     readable(result.err()).forEach(text -> printed.append("! ").append(text).append('\n'));
-    if (result.status() != 0) {
+    boolean isError = result.err().startsWith("kullback: ");
+    if (result.status() != (isError ? 2 : 0)) {
       printed.append('[').append(result.status()).append("]\n");
+    }
+    if (result.status() != 0) {
       assertThat(contents()).as(line).isEqualTo(before);
     }
     return printed.toString();
   }
 
-  /** Leaves out the folder and the time that something took. */
+  /** Leaves out the folder, the time that something took, and last digits. */
   private Stream<String> readable(String text) {
-    return text.replace(folder + "/", "").replaceAll(" in \\S+ s\\b", " in … s").lines();
+    String plain =
+        text.replace(folder + "/", "")
+            .replaceAll(" in \\S+ s\\b", " in … s")
+            .replaceAll("(\"(?:seconds|kullback)\": )[^,}]+", "$1…");
+    return DIGITS
+        .matcher(plain)
+        .replaceAll(number -> "%.7g".formatted(Double.parseDouble(number.group())))
+        .lines();
   }
 }

@@ -45,7 +45,6 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The commands of index, against topk and within on the same files. */
@@ -211,7 +210,6 @@ class IndexCommandTest extends CommandFixture {
       assertThat(longs("i.npy", N, 3)).containsExactly(topk(same, j -> IDS[(int) j], N, 3));
       assertSameValues("o.npy", "wantv.npy");
     }
-    assertRefused("create FOLDER --dimension 6", "index: holds an index already");
     save("z.npy", "<f4", 1, new double[D]);
     ids("one.npy", 99);
     String zero = " --ids one.npy --mean z.npy --std z.npy";
@@ -224,79 +222,29 @@ class IndexCommandTest extends CommandFixture {
     }
   }
 
-  /** An empty index has its divergence, too. */
-  @Test
-  void anEmptyIndexOfAnotherDivergenceIsKept() throws IOException {
-    done("create FOLDER --dimension 6 --divergence hellinger");
-    assertRefused(
-        "create FOLDER" + P, " is an index of the divergence hellinger, not kl; open it with");
-    done("create FOLDER --divergence hellinger" + P);
-    assertThat(done("info FOLDER")).contains("ranks by  hellinger", "size      5");
-    assertUserError(line("create FOLDER2 --dimension 6 --divergence w2"), "did you mean");
-  }
-
+  /** Data as there are, of which many are far from every other: all are searched, by some. */
   @Test
   void findsTheNearestDigits() throws IOException {
-    String digits =
-        " --mean %s --std %s "
-            .formatted(DATA.resolve("digits_mean.npy"), DATA.resolve("digits_std.npy"));
-    done("create FOLDER" + digits);
-    done("query FOLDER -k 5 --indices i.npy -o o.npy" + digits);
-    assertThat(longs("i.npy", 1797, 5)).containsExactly(topk("-k 5" + digits, j -> j, 1797, 5));
+    String files = " --mean %1$s/digits_mean.npy --std %1$s/digits_std.npy".formatted(DATA);
+    String p = files.replace("--", "--p-");
+    for (String name : List.of("mean", "std")) {
+      double[] all =
+          values(Npy.readFloats(DATA.resolve("digits_" + name + ".npy"), Arena.ofAuto()));
+      save(name + ".npy", "<f4", 200, Arrays.copyOf(all, 200 * 32));
+    }
+    String some = " --mean mean.npy --std std.npy";
+    done("create FOLDER" + files);
+    done("query FOLDER -k 5 --indices i.npy -o o.npy" + some);
+    assertThat(longs("i.npy", 200, 5)).containsExactly(topk("-k 5" + some + p, j -> j, 200, 5));
     assertSameValues("o.npy", "wantv.npy");
 
-    ids("own.npy", LongStream.range(0, 1797).toArray());
-    done(
-        "query FOLDER -k 5 --reverse-divergence --exclude-ids own.npy --indices i.npy -o o.npy"
-            + digits);
-    assertThat(longs("i.npy", 1797, 5))
-        .containsExactly(
-            topk("-k 5 --reverse-divergence --exclude-self" + digits, j -> j, 1797, 5));
+    ids("own.npy", LongStream.range(0, 200).toArray());
+    done("create FOLDER --overwrite" + some);
+    String reverse = "-k 5 --reverse-divergence " + some;
+    done("query FOLDER --exclude-ids own.npy --indices i.npy -o o.npy " + reverse);
+    assertThat(longs("i.npy", 200, 5))
+        .containsExactly(topk("--exclude-self " + reverse, j -> j, 200, 5));
     assertSameValues("o.npy", "wantv.npy");
-  }
-
-  @Test
-  void fillsUpWhereThereAreFewer() throws IOException {
-    create();
-    String out = done("query FOLDER -k 5 --exclude 7,-2 --indices i.npy -o o.npy" + Q);
-    assertThat(out).contains("14 entries stand for none, with id -1 and value inf");
-    long[] ids = longs("i.npy", N, 5);
-    double[] values = values(read("o.npy", N, 5));
-    for (int i = 0; i < N; i++) {
-      assertThat(Arrays.copyOfRange(ids, 5 * i, 5 * i + 3))
-          .containsExactlyInAnyOrder(IDS[0], IDS[2], IDS[4]);
-      assertThat(Arrays.copyOfRange(ids, 5 * i + 3, 5 * i + 5)).containsOnly(-1);
-      assertThat(Arrays.copyOfRange(values, 5 * i, 5 * i + 3)).isSorted().doesNotContain(1 / 0.0);
-      assertThat(Arrays.copyOfRange(values, 5 * i + 3, 5 * i + 5)).containsOnly(1 / 0.0);
-    }
-    done("query FOLDER -k 5 --exclude 7 --exclude=-2 --indices i.npy -o o.npy" + Q);
-    assertThat(longs("i.npy", N, 5)).isEqualTo(ids);
-    done("query FOLDER -k 4 --exclude 7 --indices i.npy -o o.npy" + Q);
-    assertThat(longs("i.npy", N, 4)).doesNotContain(7).contains(-2);
-  }
-
-  /** A search that ends early says so, in the summary and row by row; one that does not proves each row up to its last value. */
-  @Test
-  void saysWhatIsProven() throws IOException {
-    create();
-    String query = "query FOLDER -k 3 --indices i.npy -o o.npy --proven x.npy" + Q;
-    assertThat(done(query + "--timeout 3600")).doesNotContain("not complete");
-    double[] values = values(read("o.npy", N, 3));
-    double[] proven = values(read("x.npy", N, 2));
-    for (int i = 0; i < N; i++) {
-      assertThat(proven[2 * i]).isEqualTo(1);
-      assertThat(proven[2 * i + 1]).isEqualTo(values[3 * i + 2]);
-    }
-    assertThat(done(query + "--timeout 1e-9"))
-        .contains(N + " of " + N + " rows are not complete", "give a longer --timeout");
-    assertThat(values(read("x.npy", N, 2))).containsOnly(0);
-    assertThat(longs("i.npy", N, 3)).containsOnly(-1);
-    done("query FOLDER --radius inf --indices i.npy -o o.npy --proven x.npy --approximate 1" + Q);
-    assertThat(values(read("x.npy", N, 2))[1]).isEqualTo(1 / 0.0);
-    done("query FOLDER --radius 1e-9 -o o.npz --proven x.npy" + Q);
-    assertThat(values(read("x.npy", N, 2))).startsWith(1, 1e-9);
-    assertRefused("query FOLDER -k 3 --indices i.npy -o o.npy --approximate 0" + Q, "at most 1");
-    assertRefused("query FOLDER -k 3 --indices i.npy -o o.npy --timeout 0" + Q, "more than 0");
   }
 
   @ParameterizedTest
@@ -352,26 +300,6 @@ class IndexCommandTest extends CommandFixture {
     assertThat(longs("indptr.npy", N + 1)).containsExactly(0, 4, 8, 12, 16, 20, 24, 28);
     assertThat(longs("shape.npy", 2)).containsExactly(N, 41);
     assertThat(values(read("data.npy", 4 * N))).doesNotContain(0);
-
-    done("add FOLDER --replace --ids j.npy" + P);
-    ids("k.npy", 3, 30, 4, 40, -5);
-    done("add FOLDER --replace --ids k.npy" + P);
-    assertRefused(
-        "query FOLDER --radius inf -o o.npz" + Q,
-        "o.npz: id -5 cannot be a column of a matrix: give --indices");
-    done("query FOLDER --radius inf --exclude=-5 -o o.npz" + Q);
-  }
-
-  @Test
-  void anEmptyIndexHasNothingToFind() throws IOException {
-    assertThat(done("create FOLDER --dimension 6")).contains(": 0 Gaussians of dimension 6");
-    assertRefused(
-        "query FOLDER -k 2 --indices i.npy -o o.npy" + Q,
-        "index: has no Gaussians: index add adds some");
-    done("query FOLDER --radius inf --indices i.npy -o o.npy" + Q);
-    assertThat(longs("i.npy", 0, 2)).isEmpty();
-    done("query FOLDER --radius inf -o o.npz" + Q);
-    done("info FOLDER --check");
   }
 
   // --- changes
@@ -395,21 +323,6 @@ class IndexCommandTest extends CommandFixture {
     long[] want = topk("-k 5" + Q + "--p-mean p.npy --p-" + kind + " x.npy", j -> j, N, M);
     assertThat(longs("i.npy", N, M)).containsExactly(want);
     assertSameValues("o.npy", "wantv.npy");
-  }
-
-  @Test
-  void clamps() throws IOException {
-    double[] std = pStd.clone();
-    std[D] = 0;
-    save("t.npy", "<f4", M, std);
-    assertUserError(
-        line("create FOLDER" + P),
-        "t.npy: row 1, column 0: std is 0.0: it must be > 0; --clamp would");
-    assertThat(index).doesNotExist();
-    done("create FOLDER --clamp" + P);
-    done("query FOLDER -k 5 --clamp --mean p.npy --std t.npy --indices i.npy -o o.npy");
-    assertThat(longs("i.npy", M, M)).startsWith(0);
-    assertThat(values(read("o.npy", M, M))[0]).isZero();
   }
 
   /** Whatever way an index came to hold some Gaussians, it finds what a new one of them finds. */
@@ -571,51 +484,9 @@ class IndexCommandTest extends CommandFixture {
     done("remove FOLDER --ids more.npy");
     done("compact FOLDER --purge");
     assertThat(done("info FOLDER")).contains("size      5", "deleted   0", "segments  1,");
-    assertRefused(
-        "add FOLDER --ids more.npy" + P,
-        "t.npy: has no matrices, but the index in ",
-        "index has full covariances: give their --covariance or --scale-tril");
-    assertRefused("add FOLDER --clamp --ids more.npy --mean p.npy --cov tc.npy", "--clamp is for");
-  }
-
-  @Test
-  void matricesAreOfAnIndexOfFullCovariances() throws IOException {
-    writeMatrices("t", "<f4", 5);
-    create();
-    ids("more.npy", 100, 101, 102, 103, 104);
-    String matrices = " --mean p.npy --cov tc.npy ";
-    for (String command :
-        List.of("add FOLDER --ids more.npy", "query FOLDER -k 2 --indices i.npy -o o.npy")) {
-      assertRefused(
-          command + matrices,
-          "tc.npy: has matrices, but the index in ",
-          "index has diagonal Gaussians: give their --variance");
-    }
-    done("create %s/e --dimension 6 --full-covariances".formatted(folder));
-    assertUserError(
-        line("create %s/e".formatted(folder) + P),
-        "e: is an index of full covariances, not of diagonal Gaussians: name another folder");
-    done("create %s/e".formatted(folder) + matrices);
-    done("create %s/f --dimension 6".formatted(folder));
-    assertUserError(
-        line("create %s/f".formatted(folder) + matrices),
-        "f is an index of diagonal Gaussians, not of full covariances");
   }
 
   // --- info
-
-  @Test
-  void tellsWhatItHolds() throws IOException {
-    create();
-    NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {2}, 7, 8);
-    done("remove FOLDER --ids gone.npy");
-    assertThat(done("info FOLDER"))
-        .matches(
-            "dimension 6\\Rranks by  kl\\Rsize      4\\Rdeleted   1\\Rsegments  1, \\S+ MB\\R");
-    assertThat(done("info FOLDER --check"))
-        .matches("(?s)dimension 6\\R.*\\Rchecked   in \\S+ s: every checksum is right\\R");
-    assertRefused("info FOLDER --quiet", "--quiet would leave nothing");
-  }
 
   @Test
   void tellsOfUserData() throws IOException {
@@ -652,38 +523,6 @@ class IndexCommandTest extends CommandFixture {
       assertRefused("compact FOLDER", "is open in ");
       assertThat(open.size()).isEqualTo(4);
     }
-  }
-
-  @Test
-  void json() throws IOException {
-    Map<?, ?> made = facts("create FOLDER --ids j.npy --json" + P);
-    assertThat(made.get("command")).isEqualTo("index create");
-    assertThat(made.get("folder")).isEqualTo(index.toString());
-    assertThat(made.get("dimension")).isEqualTo(6.0);
-    assertThat(made.get("size")).isEqualTo(5.0);
-    Map<?, ?> added = facts("add FOLDER --ids j.npy --replace --json" + P);
-    assertThat(added.get("added")).isEqualTo(0.0);
-    assertThat(added.get("replaced")).isEqualTo(5.0);
-    Map<?, ?> removed = facts("remove FOLDER --ids j.npy --json");
-    assertThat(removed.get("removed")).isEqualTo(5.0);
-    assertThat(removed.get("missing")).isEqualTo(0.0);
-    assertThat(removed.get("size")).isEqualTo(0.0);
-    Map<?, ?> info = facts("info FOLDER --check --json");
-    assertThat(info.get("checked")).isEqualTo(true);
-    assertThat(info.get("deleted")).isEqualTo(0.0);
-    done("add FOLDER --ids j.npy --quiet" + P);
-    Map<?, ?> found = facts("query FOLDER -k 5 --exclude 7 --indices i.npy -o o.npy --json" + Q);
-    assertThat(found.get("command")).isEqualTo("index query");
-    assertThat(found.get("rows")).isEqualTo(7.0);
-    assertThat(found.get("k")).isEqualTo(5.0);
-    assertThat(found.get("filled")).isEqualTo(7.0);
-    assertThat(found.get("count")).isEqualTo(28.0);
-    assertThat(found.get("dtype")).isEqualTo("float64");
-    assertThat(found.get("reverse")).isEqualTo(false);
-    assertThat(found.get("survivors")).isEqualTo(28.0);
-    assertThat((Double) found.get("bytes_read")).isPositive();
-    assertThat(found.get("indices")).isEqualTo(folder.resolve("i.npy").toString());
-    assertThat(done("query FOLDER -k 1 --indices i.npy -o o.npy --quiet" + Q)).isEmpty();
   }
 
   private Map<?, ?> facts(String commandLine) {
@@ -805,18 +644,6 @@ class IndexCommandTest extends CommandFixture {
     }
   }
 
-  @Test
-  void exportsAnEmptyIndexOfFullCovariances() throws IOException {
-    done("create FOLDER --dimension 6 --full-covariances");
-    done("export FOLDER -o OUT");
-    read("out/scale-tril.npy", 0, 6, 6);
-    String copy = folder.resolve("copy").toString();
-    done(
-        "create %s --mean out/mean.npy --scale-tril out/scale-tril.npy --ids out/ids.npy"
-            .formatted(copy));
-    assertThat(facts("info %s --json".formatted(copy)).get("full_covariances")).isEqualTo(true);
-  }
-
   /** Kinds and precisions that are mixed have files of their own, all of which together make the same index. */
   @Test
   void exportsEachKindApart() throws IOException {
@@ -862,52 +689,6 @@ class IndexCommandTest extends CommandFixture {
   }
 
   @Test
-  void exportsAnEmptyIndex() throws IOException {
-    done("create FOLDER --dimension 6");
-    done("export FOLDER -o OUT");
-    assertThat(longs("out/ids.npy", 0)).isEmpty();
-    read("out/mean.npy", 0, 6);
-    String copy = folder.resolve("copy").toString();
-    done("create %s --mean out/mean.npy --std out/std.npy --ids out/ids.npy".formatted(copy));
-    assertSameIndex("copy");
-  }
-
-  /** An output that is a link to a file of the index, there or to be made, would destroy the index. */
-  @ParameterizedTest
-  @ValueSource(strings = {"manifest", "segment-000099.bin"})
-  void outputsAreNoLinksIntoTheIndex(String file) throws IOException {
-    create();
-    Path out = Files.createDirectory(folder.resolve("out"));
-    Path link = Files.createSymbolicLink(out.resolve("std.npy"), Path.of("../index", file));
-    assertRefused("export FOLDER -o OUT", "out/std.npy: is in the folder of the index: name an");
-    assertRefused(
-        "query FOLDER -k 2 --indices i.npy -o out/std.npy" + Q,
-        "out/std.npy: is in the folder of the index: name an output elsewhere");
-    try (Stream<Path> files = Files.list(out)) {
-      assertThat(files).containsExactly(link);
-    }
-  }
-
-  @Test
-  void exportsNothingOverWhatIsKept() throws IOException {
-    create();
-    done("export FOLDER -o OUT");
-    Files.writeString(folder.resolve("out/ids.npy"), "precious");
-    Files.delete(folder.resolve("out/mean.npy"));
-    Files.delete(folder.resolve("out/std.npy"));
-    assertRefused(
-        "export FOLDER -o OUT --no-clobber", "ids.npy: is there, and --no-clobber keeps it");
-    assertThat(folder.resolve("out/ids.npy")).hasContent("precious");
-    done("export FOLDER -o OUT"); // replaces each whole
-    assertThat(longs("out/ids.npy", 5)).containsExactly(IDS);
-    Files.createDirectory(folder.resolve("x"));
-    Files.createDirectory(folder.resolve("x/std.npy"));
-    assertRefused("export FOLDER -o " + folder.resolve("x"), "x/std.npy: is a directory");
-    Files.delete(folder.resolve("x/std.npy"));
-    assertThat(folder.resolve("x")).isEmptyDirectory();
-  }
-
-  @Test
   void help() {
     for (String command : "|create |add |remove |compact |query |info |export ".split("\\|")) {
       Result result = run("index " + command + "--help");
@@ -928,122 +709,6 @@ class IndexCommandTest extends CommandFixture {
             "\n  info ",
             "\n  export ");
     assertThat(run("index info --help").out()).doesNotContain("--mean");
-  }
-
-  // --- refused
-
-  static Stream<List<String>> refused() {
-    String query = "query FOLDER -k 2 --indices i.npy -o o.npy" + Q;
-    String within = "query FOLDER --radius 1" + Q;
-    String add = "add FOLDER" + P;
-    return Stream.of(
-        List.of("", "Missing required subcommand"),
-        List.of("frob FOLDER", "there is no command 'frob'"),
-        List.of("create --mean p.npy --std t.npy", "FOLDER"),
-        List.of("create FOLDER" + P, "index: holds an index already: index add adds to it"),
-        List.of("create FOLDER2", "give --mean and its scale, or --dimension alone"),
-        List.of("create FOLDER2 --dimension 0", "--dimension is 0: give at least 1"),
-        List.of("create FOLDER2 --dimension 2000000000", "dimension must be in [1, "),
-        List.of("create FOLDER/../q.npy/x" + P, "q.npy/x: Not a directory"),
-        List.of("create FOLDER2 --dimension 3 --mean p.npy", "give --mean or --dimension, not"),
-        List.of("create FOLDER2 --std t.npy", "a scale and --ids need the mean: give --mean"),
-        List.of("create FOLDER2 --dimension 3 --ids j.npy", "need the mean: give --mean"),
-        List.of(
-            "create FOLDER2 --mean p.npy",
-            "exactly one of --std, --variance, --log-variance, --precision, --scale-tril, "),
-        List.of(
-            "create FOLDER2/x/y" + P,
-            "index2/x/y: its folder ",
-            "index2/x does not exist: create it"),
-        List.of("create FOLDER2 --cov t.npy --mean p.npy", "t.npy: has shape (5, 6), but "),
-        List.of(
-            "create FOLDER2 --full-covariances" + P,
-            "t.npy: has no matrices, as --full-covariances says: give --covariance or --scale-tril"),
-        List.of(
-            "create FOLDER2 --full-covariances --dimension 11407",
-            "dimension must be in [1, 11406] with full covariances, is 11407"),
-        List.of("create FOLDER2 --deterministic" + P, "--deterministic"),
-        List.of(add, "give --ids: only index create makes ids"),
-        List.of(add + " --ids none.npy", "none.npy: no such file"),
-        List.of(add + " --ids p.npy", "p.npy: has the unsupported dtype <f4: convert it, np.save("),
-        List.of(add + " --ids -", "-: only standard and aligned read standard input"),
-        List.of(add + " --ids matrix.npy", "matrix.npy: has shape (5, 2): ids have one axis, (N,)"),
-        List.of(
-            add + " --ids few.npy", "few.npy: has 2 ids, but ", "p.npy has 5 rows: give one for"),
-        List.of(add + " --ids twice.npy", "twice.npy: row 3: id 8 is also that of row 1 (counted"),
-        List.of(add + " --ids none1.npy", "none1.npy: row 4: id -1 stands for none in the results"),
-        List.of(
-            add + " --ids unsigned.npy",
-            "element 1 is 9223372036854775808, beyond 2^63 - 1, the greatest integer"),
-        List.of(
-            "add FOLDER --ids j.npy" + P, "j.npy: row 0: id -9000000000 is in the index already"),
-        List.of(
-            "add FOLDER --ids new.npy --mean p.npy --std nan.npy", "nan.npy: row 3, column 2: std"),
-        List.of(
-            "add FOLDER --ids few.npy --mean three.npy --std three.npy",
-            "three.npy: has dimension 3,"),
-        List.of(
-            "add FOLDER --ids j.npy --mean p.npy --std q.npy", "q.npy: has shape (7, 6), but the"),
-        List.of("add FOLDER2 --ids j.npy" + P, "index2: no such folder: index create makes"),
-        List.of("remove FOLDER", "Missing required option: '--ids=J.npy'"),
-        List.of(
-            "remove FOLDER --ids matrix.npy", "matrix.npy: has shape (5, 2): ids have one axis"),
-        List.of("remove FOLDER2 --ids j.npy", "index2: no such folder: index create makes"),
-        List.of("info FOLDER2", "index2: no such folder: index create makes"),
-        List.of("export FOLDER", "Missing required option: '--output=OUT'"),
-        List.of(
-            "export FOLDER -o o.npz", "o.npz: is the name of a file: name a folder for the .npy"),
-        List.of("export FOLDER --output=", "the name of the output is empty: name a folder"),
-        List.of("export FOLDER -o -", "-: this command writes files, not standard output: name a"),
-        List.of("export FOLDER -o FOLDER", "index: is in the folder of the index: name an output"),
-        List.of("export FOLDER -o FOLDER/x", "index/x: is in the folder of the index: name an"),
-        List.of("export FOLDER -o no/x", "x: its folder ", "no does not exist: create it first"),
-        List.of("export FOLDER2 -o out", "index2: no such folder: index create makes"),
-        List.of(within, "Missing required option: '--output=OUT.npy'"),
-        List.of(
-            query.replace("-k 2", "-k 1000000000"),
-            "index: has 5 Gaussians, but -k is 1000000000: give 1 to 5\n"),
-        List.of(query.replace("-k 2", "-k 6"), "index: has 5 Gaussians, but -k is 6: give 1 to 5"),
-        List.of(query + " --radius 1", "give -k or --radius, not both"),
-        List.of("query FOLDER --indices i.npy -o o.npy" + Q, "give -k or --radius"),
-        List.of(query.replace("-k 2", "-k 0"), "-k is 0: give at least 1"),
-        List.of(query + " --threads 0", "--threads is 0: give 1 to 1024"),
-        List.of(query + " --exclude x", "'--exclude'"),
-        List.of(query + " --exclude-ids few.npy", "few.npy: has 2 ids, but ", "q.npy has 7 rows"),
-        List.of(
-            "query FOLDER2 -k 2 --indices i.npy -o o.npy" + Q,
-            "index2: no such folder: index create makes"),
-        List.of("query FOLDER -k 2 -o o.npy" + Q, "o.npy: give --indices I.npy, too"),
-        List.of("query FOLDER -k 2 -o o.npz" + Q, "o.npz: give --indices I.npy, too"),
-        List.of(
-            "query FOLDER -k 2 --indices i.npy -o o.npz" + Q,
-            "o.npz: the output has the format .npy"),
-        List.of(within + "-o o.npy", "give --indices I.npy, too, or -o a name ending in .npz"),
-        List.of(within + "-o o.npz --indices i.npy", "o.npz: holds the ids, too: leave out"),
-        List.of("query FOLDER --radius -1 -o o.npz" + Q, "'-1' is not a radius"),
-        List.of(
-            "query FOLDER -k 2 -o o.npy --indices i.npy --points three.npy",
-            "three.npy: has dimension 3, but the index in "),
-        List.of(
-            "query FOLDER -k 2 -o o.npy --indices i.npy --points q.npy --reverse-divergence",
-            "points have no density: leave out --reverse-divergence"),
-        List.of(query + " --log-density", "--log-density is of points: give --points X.npy"),
-        List.of(
-            "query FOLDER --radius -1 -o o.npz --points q.npy",
-            "'--radius': '-1' is not a radius: give one >= 0, or inf; with --log-density any"),
-        List.of(query.replace("-o o.npy", "-o -"), "-: this command writes files"),
-        List.of(query.replace("-o o.npy", "-o q.npy"), "q.npy: is also an input"),
-        List.of(query.replace("-o o.npy", "-o i.npy"), "is the same file as the other output"),
-        List.of(
-            query.replace("-o o.npy", "-o FOLDER/manifest"),
-            "manifest: is in the folder of the index: name an output elsewhere"),
-        List.of(
-            query.replace("-o o.npy", "-o FOLDER/segment-000009.bin"),
-            "segment-000009.bin: is in the folder of the index"),
-        List.of(
-            "query FOLDER -k 2 --indices i.npy -o o.npy --mean three.npy --std three.npy",
-            "three.npy: has dimension 3, but the index in ",
-            "index has 6"));
   }
 
   /** Ids of any integers, as one axis or one column. */
@@ -1076,113 +741,23 @@ class IndexCommandTest extends CommandFixture {
     assertThat(done("remove FOLDER --ids i.npy")).as("what query wrote").contains("removed 5");
   }
 
-  @ParameterizedTest
-  @MethodSource
-  void refused(List<String> lineAndMessages) throws IOException {
+  /** The folder of an index that is replaced keeps its permissions, and a link to it is one. */
+  @Test
+  void overwritesInTheFolder() throws IOException {
     create();
-    NpyFiles.write(
-        folder.resolve("matrix.npy"), "<i8", new long[] {5, 2}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
-    NpyFiles.write(
-        folder.resolve("unsigned.npy"),
-        NpyFiles.bytes(
-            1,
-            NpyFiles.dict("<u8", false, 5),
-            NpyFiles.data("<i8", Long.MAX_VALUE, Long.MIN_VALUE, 3, 4, 5)));
-    ids("few.npy", 1, 2);
-    ids("new.npy", 1, 2, 3, 4, 5);
-    ids("twice.npy", 9, 8, 10, 8, 9 + 4);
-    ids("none1.npy", 9, 8, 10, 11, -1);
-    save("three.npy", "<f4", 2, 1, 1, 1, 1, 1, 1);
-    double[] std = pStd.clone();
-    std[3 * D + 2] = Double.NaN;
-    save("nan.npy", "<f4", M, std);
-    assertRefused(
-        lineAndMessages.get(0),
-        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
-  }
-
-  /** A new index is there whole or not at all. */
-  @Test
-  void leavesNothingOfAnIndexThatIsNotMade() throws IOException {
-    double[] std = pStd.clone();
-    std[3 * D + 2] = -1;
-    save("t.npy", "<f4", M, std);
-    assertUserError(line("create FOLDER" + P), "t.npy: row 3, column 2: std is -1.0");
-    assertThat(index).doesNotExist();
-    Files.createDirectory(index);
-    assertUserError(line("create FOLDER" + P), "t.npy: row 3, column 2: std is -1.0");
-    assertThat(index).isEmptyDirectory();
-    done("create FOLDER --mean p.npy --std p.npy --clamp");
-  }
-
-  /** A folder that was there keeps what was in it, whatever its name, when an index cannot be made in it. */
-  @Test
-  void leavesWhatWasInTheFolder() throws IOException {
-    double[] std = pStd.clone();
-    std[3 * D + 2] = -1;
-    save("t.npy", "<f4", M, std);
-    Files.createDirectory(index);
-    Files.writeString(index.resolve("lock"), "mine, lock");
-    assertRefused("create FOLDER" + P, "t.npy: row 3, column 2: std is -1.0");
-    Files.writeString(index.resolve("manifest.tmp"), "mine, too");
-    assertRefused("create FOLDER" + P, "manifest.tmp: is not an index's, and an index needs");
-    assertThat(files()).containsOnlyKeys("lock", "manifest.tmp");
-    Files.delete(index.resolve("manifest.tmp"));
-    done("create FOLDER --clamp --mean p.npy --std p.npy");
-    assertThat(index.resolve("lock")).hasContent("mine, lock");
-  }
-
-  /** An index of nothing, as a command leaves it that was killed, is filled; one that cannot be is left. */
-  @Test
-  void createsWhereAnIndexIsEmpty() throws IOException {
-    done("create FOLDER --dimension " + D);
-    double[] std = pStd.clone();
-    std[3 * D + 2] = -1;
-    save("t.npy", "<f4", M, std);
-    assertRefused("create FOLDER" + P, "t.npy: row 3, column 2: std is -1.0");
-    assertUserError(line("create FOLDER --dimension 99"), " is an index of dimension ");
-    done("create FOLDER --clamp --mean p.npy --std p.npy");
-    assertThat(done("info FOLDER")).contains("size      " + M);
-    assertRefused("create FOLDER --dimension " + D, "index: holds an index already");
-  }
-
-  /** An index is replaced whole, be it of another dimension, and its folder keeps its permissions. */
-  @Test
-  void overwrites() throws IOException {
-    create();
-    assertRefused(
-        "create FOLDER" + P,
-        "index: holds an index already: index add adds to it, --overwrite replaces it");
     Files.setPosixFilePermissions(index, PosixFilePermissions.fromString("rwxr-x--x"));
     Path link = Files.createSymbolicLink(folder.resolve("link"), Path.of("index"));
-    String create = "create " + link + " --overwrite --mean x.npy --std y.npy";
-    save("x.npy", "<f4", 2, 1, 2, 3, 4);
-    save("y.npy", "<f4", 2, 1, 1, 1, -1);
-    assertRefused(create, "y.npy: row 1, column 1: std is -1.0");
-    save("y.npy", "<f4", 2, 1, 1, 1, 1);
-    assertThat(done(create)).contains(": 2 Gaussians of dimension 2, in ");
+    done("create " + link + " --overwrite" + Q);
     assertThat(link).isSymbolicLink();
-    assertThat(Files.getPosixFilePermissions(index))
-        .isEqualTo(PosixFilePermissions.fromString("rwxr-x--x"));
-    assertThat(done("info FOLDER --check")).contains("dimension 2", "size      2", "deleted   0");
-    done("create FOLDER --overwrite --dimension 3");
-    done("create FOLDER --overwrite" + P);
-    assertThat(done("info FOLDER --check")).contains("dimension 6", "size      5");
-    index = folder.resolve("new");
-    done("create FOLDER --overwrite" + P);
-    assertThat(contents()).noneMatch(name -> name.contains("kullback-"));
+    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(index)))
+        .isEqualTo("rwxr-x--x");
   }
 
   /** Nothing but an index is replaced, and no index that another process has open. */
   @Test
   void overwritesNothingElse() throws IOException {
     String overwrite = "create FOLDER --overwrite" + P;
-    Files.createDirectory(index);
-    Files.writeString(index.resolve("notes.txt"), "mine");
-    done(overwrite); // which was no index
-    assertThat(index.resolve("notes.txt")).hasContent("mine");
-    assertRefused(overwrite, "index: has notes.txt besides its index, and --overwrite deletes");
-    Files.delete(index.resolve("notes.txt"));
+    create();
     for (String name : List.of("lock", "segment-7.bin", "manifest.tmp")) {
       Path folderOfOthers = index.resolve(name);
       Files.deleteIfExists(folderOfOthers);
@@ -1243,71 +818,6 @@ class IndexCommandTest extends CommandFixture {
       assertThat(files()).as("%s", isNew).containsOnlyKeys("notes.txt");
       Files.delete(index.resolve("notes.txt"));
     }
-  }
-
-  /** A delta without rows changes nothing, and is no error. */
-  @ParameterizedTest
-  @ValueSource(strings = {"<f4", "<f8"})
-  void nothingToChange(String type) throws IOException {
-    create();
-    NpyFiles.write(folder.resolve("m.npy"), type, new long[] {0, D});
-    NpyFiles.write(folder.resolve("x.npy"), type, new long[] {0, D});
-    ids("k.npy");
-    String none = " --mean m.npy --std x.npy";
-    assertThat(done("add FOLDER --ids k.npy" + none))
-        .matches("added 0, in \\S+ s; \\S+index has 5 Gaussians of dimension 6 now\\R");
-    assertThat(done("add FOLDER --replace --clamp --ids k.npy" + none))
-        .startsWith("added 0 and replaced 0, in ");
-    assertThat(done("remove FOLDER --ids k.npy"))
-        .matches(
-            "removed 0; 0 of the ids were not there; \\S+index has 5 Gaussians of dimension 6 now\\R");
-    done("info FOLDER --check");
-    done("query FOLDER -k 2 --exclude-ids k.npy --indices i.npy -o o.npy" + none);
-    assertThat(longs("i.npy", 0, 2)).isEmpty();
-    assertThat(values(read("o.npy", 0, 2))).isEmpty();
-    done("query FOLDER --radius inf --indices i.npy -o o.npy" + none);
-    assertThat(longs("i.npy", 0, 2)).isEmpty();
-    done("query FOLDER --radius inf -o o.npz" + none);
-    NpyFiles.write(folder.resolve("y.npy"), type, new long[] {0, 3});
-    assertRefused(
-        "add FOLDER --ids k.npy --mean y.npy --std y.npy",
-        "y.npy: has dimension 3, but the index in ");
-    assertRefused("add FOLDER --ids j.npy" + none, "j.npy: has 5 ids, but ", "m.npy has 0 rows");
-    assertRefused("add FOLDER --ids k.npy" + P, "k.npy: has 0 ids, but ", "p.npy has 5 rows");
-    NpyFiles.write(folder.resolve("y.npy"), type, new long[] {0, 0});
-    assertRefused("add FOLDER --ids k.npy --mean y.npy --std y.npy", "y.npy: is an empty batch");
-    index = folder.resolve("other");
-    assertThat(done("create FOLDER" + none)).contains(": 0 Gaussians of dimension 6");
-    assertThat(done("add FOLDER --ids j.npy" + P)).startsWith("added 5,");
-  }
-
-  @Test
-  void foldersOfSomethingElse() throws IOException {
-    Files.createDirectory(index);
-    Files.writeString(index.resolve("notes.txt"), "mine");
-    for (String line :
-        List.of("info FOLDER", "remove FOLDER --ids j.npy", "add FOLDER --ids j.npy" + P)) {
-      assertRefused(line, "index: is not the folder of an index: it has no file named manifest");
-    }
-    Files.writeString(index.resolve("segment-000001.bin"), "mine");
-    assertRefused(
-        "create FOLDER" + P, "index: has no file named manifest, but has segment-000001.bin: ");
-    assertRefused("info FOLDER", "index: has no file named manifest, but has segment-000001.bin: ");
-    Files.writeString(index.resolve("manifest"), "mine");
-    Map<String, String> before = files();
-    assertUserError(line("info FOLDER"), "manifest: is not the manifest of an index");
-    assertUserError(line("add FOLDER --ids j.npy" + P), "manifest: is not the manifest of an");
-    assertUserError(line("create FOLDER --dimension 3"), "manifest: is not an index's, and");
-    assertThat(files()).isEqualTo(before);
-    Files.writeString(folder.resolve("plain"), "mine");
-    String plain = line("info FOLDER").replace(index.toString(), folder + "/plain");
-    assertUserError(plain, "plain: is not a folder");
-    Path link = Files.createSymbolicLink(folder.resolve("link"), Path.of("nowhere"));
-    for (String line : List.of("create FOLDER --dimension 3", "info FOLDER")) {
-      assertUserError(line(line).replace(index.toString(), link.toString()), "link: is a link to ");
-    }
-    plain = line("create FOLDER --dimension 3").replace(index.toString(), folder + "/plain");
-    assertUserError(plain, "plain: is not a folder");
   }
 
   @Test

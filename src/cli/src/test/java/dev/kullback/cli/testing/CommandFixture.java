@@ -56,7 +56,7 @@ public abstract class CommandFixture {
 
   public record Result(int status, String out, String err) {}
 
-  /** Words that end in .npy and some others, or name an array of an .npz, are files in the folder. */
+  /** Words that begin with ./, end in .npy and some others, or name an array of an .npz are files in the folder. */
   public Result run(String commandLine) {
     return runRaw(args(commandLine));
   }
@@ -65,8 +65,8 @@ public abstract class CommandFixture {
     return Stream.of(commandLine.split(" "))
         .filter(a -> !a.isEmpty())
         .map(a ->
-            a.matches(".*\\.(npy|npz|npz:.*|png|csv|txt|jpg|CSV)")
-                ? folder.resolve(a).toString()
+            a.matches("\\./.+|.*\\.(npy|npz|npz:.*|png|csv|txt|jpg|CSV)")
+                ? folder.resolve(a.replaceFirst("^\\./", "")).toString()
                 : a)
         .toArray(String[]::new);
   }
@@ -123,7 +123,7 @@ public abstract class CommandFixture {
 
   public List<String> contents() throws IOException {
     List<String> contents = new ArrayList<>();
-    try (Stream<Path> files = Files.list(folder)) {
+    try (Stream<Path> files = Files.walk(folder)) {
       for (Path file : files.sorted().toList()) {
         String bytes = Files.isRegularFile(file) ? Arrays.toString(Files.readAllBytes(file)) : "";
         contents.add(file + bytes);

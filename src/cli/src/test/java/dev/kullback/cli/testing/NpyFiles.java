@@ -2,6 +2,7 @@ package dev.kullback.cli.testing;
 
 import dev.kullback.cli.npy.Npy;
 import java.io.IOException;
+import java.math.BigDecimal;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -48,7 +49,7 @@ public final class NpyFiles {
         case "f4" -> data.putFloat((float) value);
         case "f2" -> data.putShort(Float.floatToFloat16((float) value));
         case "i4" -> data.putInt((int) value);
-        case "i8" -> data.putLong((long) value);
+        case "i8", "u8" -> data.putLong(new BigDecimal(value).longValue());
         default -> throw new IllegalArgumentException(descr);
       }
     }
