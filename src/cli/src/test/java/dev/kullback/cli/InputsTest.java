@@ -297,7 +297,7 @@ class InputsTest extends CommandFixture {
     }
     double[] want = values(read("q.npy", N, D));
     int rejected = 0;
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < 1000; round++) {
       byte[] bytes = good.clone();
       for (int n = 1 + random.nextInt(3); n > 0; n--) {
         bytes[random.nextInt(bytes.length)] ^= (byte) (1 << random.nextInt(8));
@@ -310,7 +310,7 @@ class InputsTest extends CommandFixture {
         rejected++;
       }
     }
-    assertThat(rejected).isBetween(2000, 2999);
+    assertThat(rejected).isBetween(600, 999);
   }
 
   /** The bytes of a result are the same for equal arrays of safetensors, in shards and in several files of p, too. */

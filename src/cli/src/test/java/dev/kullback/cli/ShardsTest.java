@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.testing.CommandFixture;
-import dev.kullback.cli.testing.JsonReader;
 import dev.kullback.cli.testing.NpyFiles;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -12,7 +11,6 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.Map;
 import java.util.stream.IntStream;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
@@ -219,58 +217,6 @@ class ShardsTest extends CommandFixture {
     succeed(line + "--shard 2/3 --indices i.npy");
   }
 
-  @Test
-  void errorsOfAShardNameTheFilesRow() throws IOException {
-    double[] std = values(read("y.npy", ROWS, D));
-    std[30 * D + 2] = -1;
-    save("y.npy", "<f4", ROWS, std);
-    String line = "topk -k 2 -o o.npy --indices i.npy --p-mean p.npy --p-std t.npy" + Q;
-    assertUserError(line + "--shard 4/4", "y.npy: row 30, column 2: std is -1.0");
-    succeed(line + "--shard 1/4"); // does not read it
-  }
-
-  @Test
-  void aPartWithFewerThanKIsFilled() throws IOException {
-    Result result =
-        run("topk -k 3 --exclude-self --p-first 17" + files(2, 2) + Q + "-o o.npy --indices i.npy");
-    assertThat(result.out())
-        .contains("; min 0, ", "83 entries stand for none, with index -1 and value inf")
-        .doesNotContain("infinite");
-    int[] indices = ints("i.npy", ROWS, 3);
-    double[] values = values(read("o.npy", ROWS, 3));
-    for (int i = 0; i < ROWS; i++) {
-      assertThat(Arrays.copyOfRange(indices, 3 * i, 3 * i + 3))
-          .containsExactly(i == 17 ? -1 : 17, -1, -1);
-      assertThat(values[3 * i] == Double.POSITIVE_INFINITY).isEqualTo(i == 17);
-    }
-  }
-
-  @Test
-  void factsOfAJob() {
-    String line = "topk -k 3 --shard 2/3 --p-first 17" + files(2, 3) + Q;
-    Result result = run(line + "--indices i.npy -o o.npy --json");
-    Map<?, ?> facts = (Map<?, ?>) JsonReader.read(result.out());
-    assertThat(facts.get("rows")).isEqualTo(14.0);
-    assertThat(facts.get("columns")).isEqualTo(19.0);
-    assertThat(facts.get("dtype")).isEqualTo("float64");
-    assertThat(facts.get("exact")).isEqualTo(true);
-    assertThat(facts.get("shard")).isEqualTo("2/3");
-    assertThat(facts.get("first_row")).isEqualTo(13.0);
-    assertThat(facts.get("p_first")).isEqualTo(17.0);
-    assertThat(facts.get("filled")).isEqualTo(0.0);
-    result = run("merge --in-values o.npy --in-indices i.npy --indices j.npy -o w.npy --json");
-    facts = (Map<?, ?>) JsonReader.read(result.out());
-    assertThat(facts.get("command")).isEqualTo("merge");
-    assertThat(facts.get("lists")).isEqualTo(1.0);
-    assertThat(facts.get("rows")).isEqualTo(14.0);
-    assertThat(facts.get("k")).isEqualTo(3.0);
-    assertThat(facts.get("output")).isEqualTo(folder.resolve("w.npy").toString());
-    assertThat(facts.get("indices")).isEqualTo(folder.resolve("j.npy").toString());
-    assertSame("w.npy", "j.npy", "o.npy", "i.npy");
-    assertThat(run("merge --quiet --in-values o.npy --in-indices i.npy --indices j.npy -o w.npy"))
-        .isEqualTo(new Result(0, "", ""));
-  }
-
   // --- merge
 
   private void list(String name, String descr, int rows, double[] values, double... indices)
@@ -336,30 +282,6 @@ class ShardsTest extends CommandFixture {
     byte[] whole = Files.readAllBytes(folder.resolve("a.npy"));
     Files.write(values, Arrays.copyOf(whole, whole.length - 1));
     assertUserError(line, "v.npy: is truncated: ");
-  }
-
-  @Test
-  void rowsMustBeAlike() throws IOException {
-    double[] none = {1, 2};
-    list("a", "<f4", 1, row(1, 2), none);
-    list("b", "<f8", 1, row(1, 2), none);
-    list("c", "<f4", 1, row(1, 2, 3), 1, 2, 3);
-    list("d", "<f4", 2, row(1, 1, 2, 2), 4, 1, 1, 3);
-    String line = "merge --rows --indices i.npy -o o.npy ";
-    assertUserError(
-        line + "--in-values a.npy b.npy --in-indices ia.npy ib.npy",
-        "b.npy: has 2 columns of float64, but ",
-        "a.npy has 2 of float32: they must be alike");
-    assertUserError(
-        line + "--in-values a.npy c.npy --in-indices ia.npy ic.npy",
-        "c.npy: has 3 columns of float32");
-    succeed(line + "--in-values d.npy a.npy --in-indices id.npy ia.npy");
-    assertThat(ints("i.npy", 3, 2)).containsExactly(4, 1, 1, 3, 1, 2);
-    assertThat(read("o.npy", 3, 2).isDouble()).isFalse();
-    list("d", "<f4", 2, row(1, 1, 2, 2), 4, 1, 3, 3);
-    assertUserError(
-        line + "--in-values a.npy d.npy --in-indices ia.npy id.npy",
-        "id.npy: row 1, column 1: index 3 is in the row twice");
   }
 
   /** A zip member may claim what it has not: no more than came is believed. */

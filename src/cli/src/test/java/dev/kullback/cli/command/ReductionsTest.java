@@ -196,24 +196,6 @@ class ReductionsTest extends CommandFixture {
     assertTopK(matrix(full, p), 5, false, tolerance);
   }
 
-  @Test
-  void topkSummary() {
-    Result result = run("topk -k 2 --exclude-self" + Q + "--indices i.npy -o o.npy");
-    assertThat(result.out())
-        .matches(
-            "(?s)smallest KL\\(q_i\\|\\|p_j\\), j != i: 7 x 2 of 7, D = 6, float32, in \\S+ s;"
-                + " min \\S+, mean \\S+, max \\S+\\Rwrote \\S+o\\.npy and \\S+i\\.npy\\R");
-  }
-
-  @Test
-  void oneGaussianHasNoOthers() throws IOException {
-    save("q.npy", "<f4", 1, 0);
-    save("s.npy", "<f4", 1, 1);
-    assertUserError(
-        "topk -k 1 --exclude-self" + Q + "-o o.npy --indices i.npy", "q.npy: has one row");
-    succeed("topk -k 1" + Q + "-o o.npy --indices i.npy");
-  }
-
   // --- within
 
   private void assertWithin(double[][] matrix, double radius, double tolerance) throws IOException {
@@ -260,20 +242,6 @@ class ReductionsTest extends CommandFixture {
     succeed("within --radius " + text + Q + "--indices i.npy -o o.npy");
     assertWithin(matrix(q, q), radius, 1e-5);
     assertThat(ints("i.npy", radius == 0 ? N : N * N, 2)).isNotEmpty();
-  }
-
-  @Test
-  void nothingWithinTheRadius() throws IOException {
-    String line = "within --radius 0" + Q + P;
-    Result result = run(line + "--indices i.npy -o o.npy");
-    assertThat(result.out())
-        .matches(
-            "(?s)KL\\(q_i\\|\\|p_j\\) <= 0: 0 of 7 x 5, D = 6, float32, in \\S+ s; no values\\R"
-                + "wrote \\S+o\\.npy and \\S+i\\.npy\\R");
-    assertThat(ints("i.npy", 0, 2)).isEmpty();
-    assertThat(values(read("o.npy", 0))).isEmpty();
-    succeed(line + "-o o.npz");
-    assertThat(unzip("o.npz").get("indptr.npy").ints()).containsExactly(new int[N + 1]);
   }
 
   @ParameterizedTest
@@ -396,18 +364,6 @@ class ReductionsTest extends CommandFixture {
     assertLogSumExp(matrix(full, p), w, tolerance * 10);
   }
 
-  @Test
-  void logsumexpOfNothing() throws IOException {
-    double[] w = new double[M];
-    Arrays.fill(w, Double.NEGATIVE_INFINITY);
-    NpyFiles.write(folder.resolve("w.npy"), "<f4", new long[] {M}, w);
-    Result result = run("logsumexp --log-weights w.npy" + Q + P + "-o o.npy");
-    assertThat(result.out())
-        .startsWith("ln sum_j exp(w_j - KL(q_i||p_j)): 7 x 5, D = 6, float32, in ")
-        .contains("mean none", "(7 infinite");
-    assertThat(values(read("o.npy", N))).containsOnly(Double.NEGATIVE_INFINITY);
-  }
-
   /** A policy of the Wasserstein distance is told where that can be had. */
   @Test
   void helpOfCommandsWithoutADivergence() {
@@ -451,29 +407,6 @@ class ReductionsTest extends CommandFixture {
     Gaussians full = saveFull("<f8");
     succeed("entropy -o o.npy --weights c.npy --mean q.npy --cov cov.npy");
     assertEntropy(read("o.npy", 2), Mixtures.of(full, c), 0.5);
-  }
-
-  @Test
-  void entropySaysItsBounds() throws IOException {
-    double entropy = 0.5 * (1 + Math.log(2 * Math.PI)); // of N(0, 1)
-    save("q.npy", "<f4", 2, 0, 1000); // so far apart that the bounds meet
-    save("s.npy", "<f4", 2, 1, 1);
-    List<String> before = contents();
-    Result result = run("entropy" + Q);
-    assertThat(result.status()).isZero();
-    assertThat(result.err()).isEmpty();
-    String both = "%.7g".formatted(entropy + Math.log(2));
-    assertThat(result.out().lines())
-        .satisfiesExactly(
-            line ->
-                assertThat(line)
-                    .matches("mixture of 2 Gaussians of dimension 1, float32, in \\S+ s"),
-            line ->
-                assertThat(line)
-                    .isEqualTo(
-                        "entropy %s to %s nats; given the component %.7g"
-                            .formatted(both, both, entropy)));
-    assertThat(contents()).isEqualTo(before);
   }
 
   /** Rounded to float16, weights and logarithms of them have another sum than 1. */
@@ -623,13 +556,6 @@ class ReductionsTest extends CommandFixture {
         assertThat(computed).isEmpty();
       }
     }
-    for (String command : new String[] {"topk -k 1", "within --radius 1"}) {
-      assertUserError(
-          command + " --mean q.npy --cov bad.npy" + P + "-o o.npy --indices i.npy",
-          "bad.npy: covariance[6] (Gaussian 6) is not positive definite");
-    }
-    assertUserError("logsumexp --mean q.npy --cov bad.npy" + P + "-o o.npy", "bad.npy: covariance");
-    assertUserError("entropy --mean q.npy --cov bad.npy -o o.npy", "bad.npy: covariance[6]");
   }
 
   /** Reverse searches rank by KL(p ‖ q), with the results of each q in its row. */

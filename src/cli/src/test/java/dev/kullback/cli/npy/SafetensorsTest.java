@@ -247,7 +247,7 @@ class SafetensorsTest {
     }
     Random random = new Random(5);
     int rejected = 0;
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < 1000; round++) {
       byte[] bytes = good.clone();
       for (int n = 1 + random.nextInt(3); n > 0; n--) {
         bytes[random.nextInt(bytes.length - DATA.length)] ^= (byte) (1 << random.nextInt(8));
@@ -259,6 +259,6 @@ class SafetensorsTest {
         rejected++;
       }
     }
-    assertThat(rejected).isBetween(2000, 2999);
+    assertThat(rejected).isBetween(600, 999);
   }
 }

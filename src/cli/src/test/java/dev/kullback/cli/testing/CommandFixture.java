@@ -124,7 +124,7 @@ public abstract class CommandFixture {
   public List<String> contents() throws IOException {
     List<String> contents = new ArrayList<>();
     try (Stream<Path> files = Files.walk(folder)) {
-      for (Path file : files.sorted().toList()) {
+      for (Path file : files.filter(f -> !f.equals(folder)).sorted().toList()) {
         String bytes = Files.isRegularFile(file) ? Arrays.toString(Files.readAllBytes(file)) : "";
         contents.add(file + bytes);
       }
