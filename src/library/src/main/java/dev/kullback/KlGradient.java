@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.GradientCall;
+import dev.kullback.internal.engine.GradientCall.Of;
 import dev.kullback.internal.engine.Workspace;
 import dev.kullback.internal.formula.PairGradient.Term;
 import java.util.Objects;
@@ -98,14 +99,16 @@ public final class KlGradient {
    * @param cotangent g, row-major {@code [N, M]}, finite
    */
   public void pairwise(Gaussians q, Gaussians p, float[] cotangent) {
-    checkCotangents(checkMatrix(q, p), Objects.requireNonNull(cotangent, "cotangent").length);
-    all("gradient.pairwise", q, p, cotangent, null, true, false, null);
+    checkMatrix(q, p, Objects.requireNonNull(cotangent, "cotangent").length);
+    call.set(cotangent, null, p.size());
+    run("gradient.pairwise", q, p);
   }
 
   /** Computes the gradient of {@link #pairwise(Gaussians, Gaussians, float[])}. */
   public void pairwise(Gaussians q, Gaussians p, double[] cotangent) {
-    checkCotangents(checkMatrix(q, p), Objects.requireNonNull(cotangent, "cotangent").length);
-    all("gradient.pairwise", q, p, null, cotangent, true, false, null);
+    checkMatrix(q, p, Objects.requireNonNull(cotangent, "cotangent").length);
+    call.set(null, cotangent, p.size());
+    run("gradient.pairwise", q, p);
   }
 
   /**
@@ -117,9 +120,7 @@ public final class KlGradient {
    */
   public void aligned(Gaussians q, Gaussians p, double[] cotangent) {
     Arguments.checkAligned(engine.formula(), batch(q, "q"), batch(p, "p"));
-    checkAlike(q, p);
-    check(q, p, cotangent);
-    pairs(q, p, cotangent);
+    rows("gradient.aligned", Of.PAIRS, q, p, cotangent, null);
   }
 
   /**
@@ -136,7 +137,8 @@ public final class KlGradient {
       throw new IllegalStateException(
           "nowhere to store the gradient; give arrays by q(mean, scale) before");
     }
-    pairs(q, null, cotangent);
+    call.set(Of.PAIRS, cotangent, null);
+    run("gradient.toStandardNormal", q, null);
   }
 
   /**
@@ -148,8 +150,7 @@ public final class KlGradient {
    */
   public void rowSum(Gaussians q, Gaussians p, double[] cotangent) {
     checkPair(q, p);
-    check(q, p, cotangent);
-    all("gradient.rowSum", q, p, null, cotangent, false, false, null);
+    rows("gradient.rowSum", Of.SUMS, q, p, cotangent, null);
   }
 
   /**
@@ -162,8 +163,7 @@ public final class KlGradient {
    */
   public void logSumExp(Gaussians q, Gaussians p, double[] cotangent) {
     checkPair(q, p);
-    check(q, p, cotangent);
-    all("gradient.logSumExp", q, p, null, cotangent, false, true, null);
+    rows("gradient.logSumExp", Of.SOFTMAX, q, p, cotangent, null);
   }
 
   /**
@@ -177,8 +177,7 @@ public final class KlGradient {
   public void weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] cotangent) {
     checkPair(q, p);
     Arguments.checkLogWeights(batch(p, "p"), logWeights, null);
-    check(q, p, cotangent);
-    all("gradient.weightedLogSumExp", q, p, null, cotangent, false, true, logWeights);
+    rows("gradient.weightedLogSumExp", Of.SOFTMAX, q, p, cotangent, logWeights);
   }
 
   private KlGradient send(boolean ofQ, float[] mean, float[] scale) {
@@ -200,50 +199,40 @@ public final class KlGradient {
     }
   }
 
-  private void all(
+  /** Computes a gradient whose cotangents are of rows. */
+  private void rows(
       String operation,
+      Of of,
       Gaussians q,
       Gaussians p,
-      float @Nullable [] cotangent32,
-      double @Nullable [] cotangent64,
-      boolean isMatrix,
-      boolean isSoftmax,
+      double[] cotangent,
       double @Nullable [] logWeights) {
-    boolean wide = q.isDouble() || p.isDouble();
+    checkAlike(q, p);
+    checkCotangent(q, cotangent);
+    checkTargets(q, p);
+    call.set(of, cotangent, logWeights);
+    run(operation, q, p);
+  }
+
+  /** Computes a call that is checked. */
+  private void run(String operation, Gaussians q, @Nullable Gaussians p) {
     Workspace workspace = engine.begin();
-    call.set(cotangent32, cotangent64, isMatrix, isSoftmax, logWeights, wide);
     try {
-      workspace.gradient(operation, call, batch(q, "q"), batch(p, "p"));
+      workspace.gradient(operation, call, batch(q, "q"), p == null ? null : batch(p, "p"));
     } finally {
       call.clear();
     }
   }
 
-  private void pairs(Gaussians q, @Nullable Gaussians p, double[] cotangent) {
-    Workspace workspace = engine.begin();
-    call.set(null, cotangent, false, false, null, true);
-    try {
-      workspace.gradientOfPairs(call, batch(q, "q"), p == null ? null : batch(p, "p"));
-    } finally {
-      call.clear();
-    }
-  }
-
-  private int checkMatrix(Gaussians q, Gaussians p) {
-    int length = Arguments.arrayLength(engine.formula(), batch(q, "q"), batch(p, "p"));
+  private void checkMatrix(Gaussians q, Gaussians p, int length) {
+    int needed = Arguments.arrayLength(engine.formula(), batch(q, "q"), batch(p, "p"));
     checkAlike(q, p);
     checkTargets(q, p);
-    return length;
+    checkCotangents(needed, length);
   }
 
   private void checkPair(Gaussians q, Gaussians p) {
     Arguments.check(engine.formula(), batch(q, "q"), batch(p, "p"), false);
-    checkAlike(q, p);
-  }
-
-  private void check(Gaussians q, Gaussians p, double[] cotangent) {
-    checkCotangent(q, cotangent);
-    checkTargets(q, p);
   }
 
   /** Checks a length: a cotangent that is longer is likely to be of another operation. */

@@ -3,20 +3,18 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.engine.GradientCall.Of;
 import dev.kullback.internal.formula.GradientLoops;
-import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.rows.RowReduction;
-import dev.kullback.internal.vector.Cotangents;
 import dev.kullback.internal.vector.GradientKernel;
+import dev.kullback.internal.vector.GradientRows;
 import dev.kullback.internal.vector.full.FullGradientKernel;
 import dev.kullback.internal.vector.full.FullGradientProducts;
 import dev.kullback.internal.vector.full.FullOperands;
-import dev.kullback.internal.vector.full.FullOperands.Roles;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
 import java.util.Arrays;
@@ -29,7 +27,7 @@ import org.jspecify.annotations.Nullable;
  * order of the rounds, whatever the threads. Of full covariances, a task has the sums of some Gaussians of one batch over all of the other, in their order. One thread's, which
  * keeps it for its next call.
  */
-final class GradientRunner implements Cotangents {
+final class GradientRunner {
   /** Blocks across the rows, and the columns, of a small matrix, so that several threads have some of each round. */
   private static final int PARTS = 4;
 
@@ -58,6 +56,15 @@ final class GradientRunner implements Cotangents {
   private final Job.Task<Workspace> pairs = this::pairs;
   private final Job.Task<Workspace> finish = this::finish;
 
+  private @Nullable GradientLoops loops;
+
+  /** What this thread computes now, of its own call or of one that it helps with. */
+  private final GradientRows<DiagonalBatch> rows = new GradientRows<>();
+
+  private final GradientRows<DiagonalBatch> columns = new GradientRows<>();
+  private final GradientRows<FullBatch> fullRows = new GradientRows<>();
+  private final GradientRows<FullBatch> fullColumns = new GradientRows<>();
+
   private @Nullable Batch q;
   private @Nullable Batch p;
   private GradientCall call = GradientCall.NONE;
@@ -65,18 +72,16 @@ final class GradientRunner implements Cotangents {
   private KernelTable row = KernelTable.SCALAR;
   private Operands<?> operands = NO_OPERANDS;
 
-  /** The operands of products, null for sums over pairs, and those where the matrix has others. */
+  /** The operands of products, null for sums over pairs. */
   private @Nullable FullOperands products;
-
-  private @Nullable FullOperands plainProducts;
 
   /** Sums of derivatives, in the places that {@link GradientKernel#at} tells. */
   private double[] sumsQ = NONE;
 
   private double[] sumsP = NONE;
 
-  /** Weights of the rows of a band, row-major. */
-  private double[] weights = NONE;
+  /** Cotangents of the rows of a band, shares of those of the rows, row-major. */
+  private double[] shares = NONE;
 
   /** Rows of the band, rows and columns of its blocks, and the round. */
   private int row0;
@@ -101,11 +106,23 @@ final class GradientRunner implements Cotangents {
     return Objects.requireNonNull(p);
   }
 
-  /** Computes a call of pairs of rows, whose p is null for the standard normal distribution. */
-  void runPairs(GradientCall call, Batch q, @Nullable Batch p) {
+  /** Returns what computes derivatives of pairs. */
+  private GradientLoops loops() {
+    if (loops == null) {
+      loops = new GradientLoops(Term.required(lead.kernels.formula));
+    }
+    return loops;
+  }
+
+  /** Computes a call, whose p is null for the standard normal distribution. */
+  void run(GradientCall call, Batch q, @Nullable Batch p) {
     this.call = call;
     this.q = q;
     this.p = p;
+    if (call.of() != Of.PAIRS) {
+      run(q, p());
+      return;
+    }
     if (q instanceof FullBatch f) {
       lead.kernels.beginGradients(f);
       sumsQ = zeros(sumsQ, FullGradientKernel.sums(f));
@@ -115,34 +132,31 @@ final class GradientRunner implements Cotangents {
   }
 
   /** Computes a call of all pairs. */
-  void run(GradientCall call, Batch q, Batch p) {
-    this.call = call;
-    this.q = q;
-    this.p = p;
+  private void run(Batch q, Batch p) {
     int n = q.size();
     int m = p.size();
     sumsQ = zeros(sumsQ, sums(q));
     sumsP = zeros(sumsP, sums(p));
-    int band = call.isSoftmax() ? band(n, m) : n;
+    boolean isSoftmax = call.of() == Of.SOFTMAX;
+    int band = isSoftmax ? band(n, m) : n;
     boolean isProduct =
         q instanceof FullBatch a
             && p instanceof FullBatch b
             && FullGradientProducts.isPossible(a, b)
             && (band == n || band % Batch.WIDEST_PANEL == 0);
-    if (call.isSoftmax() || isProduct) {
+    if (isSoftmax || isProduct) {
       row = lead.kernels.choose(q, p);
       operands = lead.kernels.pack(row, q, p);
     }
     products = isProduct ? products(q, p) : null;
-    if (call.isSoftmax()) {
-      if (weights.length < band * m) {
-        weights = new double[band * m];
-      }
+    if (isSoftmax && shares.length < band * m) {
+      shares = new double[band * m];
     }
     lead.kernels.beginGradients(q);
     for (row0 = 0; row0 < n; row0 = row1) {
       row1 = Math.min(n - row0, band) + row0;
-      if (call.isSoftmax()) {
+      if (isSoftmax) {
+        call.cotangents.setShares(shares, row0, m);
         lead.share(Math.ceilDiv(row1 - row0, WEIGHT_ROWS), weigh);
       }
       if (products != null) {
@@ -154,13 +168,12 @@ final class GradientRunner implements Cotangents {
       }
       height = side(row1 - row0);
       width = side(m);
-      int rounds = Math.max(bands(), Math.ceilDiv(m, width));
+      int rounds = Math.max(bands(), bandsOfColumns());
       for (round = 0; round < rounds; round++) {
-        lead.share(Math.min(bands(), Math.ceilDiv(m, width)), add);
+        lead.share(Math.min(bands(), bandsOfColumns()), add);
       }
     }
-    int step = step(q);
-    lead.share(Math.ceilDiv(Math.max(n, m), step), finish);
+    lead.share(Math.ceilDiv(Math.max(n, m), step(q)), finish);
   }
 
   /** Returns how many rows of {@code m} weights are made at once, of {@code n}: an array holds them. */
@@ -175,15 +188,9 @@ final class GradientRunner implements Cotangents {
     if (operands instanceof FullOperands packed) {
       return packed;
     }
-    FullOperands made = plainProducts;
-    if (made == null) {
-      Formula formula = lead.kernels.formula;
-      boolean isBoth = Term.of(formula) == Term.JEFFREYS;
-      made = new FullOperands(formula, isBoth ? Roles.BOTH : Roles.ONE);
-      plainProducts = made;
-    }
-    made.pack(q, p, false, lead);
-    return made;
+    boolean isBoth = Term.of(lead.kernels.formula) == Term.JEFFREYS;
+    KernelTable row = isBoth ? KernelTable.FULL_JEFFREYS : KernelTable.FULL;
+    return (FullOperands) lead.kernels.pack(row, q, p);
   }
 
   /** Adds up the derivatives of n Gaussians, if they are wanted. */
@@ -195,6 +202,10 @@ final class GradientRunner implements Cotangents {
 
   private int bands() {
     return Math.ceilDiv(row1 - row0, height);
+  }
+
+  private int bandsOfColumns() {
+    return Math.ceilDiv(p().size(), width);
   }
 
   private static int side(int rows) {
@@ -227,26 +238,21 @@ final class GradientRunner implements Cotangents {
     return array;
   }
 
-  /** Makes the weights of some rows of the band: the cotangents of their divergences. */
+  /** Makes the cotangents of the divergences of some rows of the band. */
   private void weigh(long index, Workspace w) {
     int from = row0 + (int) index * WEIGHT_ROWS;
     int to = Math.min(row1 - from, WEIGHT_ROWS) + from;
     int m = p().size();
-    w.target.useBlock(true, Math.multiplyExact(to - from, m), from, 0, m);
-    for (int column = 0; column < m; column += RowReduction.BLOCK_COLUMNS) {
-      w.checkInterrupt();
-      int end = Math.min(m - column, RowReduction.BLOCK_COLUMNS) + column;
-      w.kernels.of(row).block(operands, from, to, column, end, w.target);
-    }
-    double[] values = w.target.block();
+    double[] values = w.rows(row, operands, from, to, m);
     double[] logWeights = call.logWeights();
+    double[] cotangents = call.cotangents.ofRows();
     for (int i = from; i < to; i++) {
       w.pass(Checkpoint.ofPlain(m));
       int at = (i - from) * m;
       for (int j = 0; j < m && logWeights != null; j++) {
         values[at + j] -= logWeights[j];
       }
-      w.kernels.gradients().weigh(values, at, m, -call.weight(i), weights, (i - row0) * m);
+      w.kernels.gradients().weigh(values, at, m, -cotangents[i], shares, (i - row0) * m);
     }
   }
 
@@ -261,52 +267,37 @@ final class GradientRunner implements Cotangents {
 
   /** Adds a block of the round. */
   private void add(long index, Workspace w) {
-    int m = p().size();
-    int columns = Math.ceilDiv(m, width);
-    boolean isTall = bands() >= columns; // then each column has a block in each round
-    int across = isTall ? (int) index : (round + (int) index) % columns;
+    boolean isTall = bands() >= bandsOfColumns(); // then each column has a block in each round
+    int across = isTall ? (int) index : (round + (int) index) % bandsOfColumns();
     int down = isTall ? (round + (int) index) % bands() : (int) index;
     int from = row0 + down * height;
     int to = Math.min(row1 - from, height) + from;
     int column = across * width;
-    int end = Math.min(m - column, width) + column;
+    int end = Math.min(p().size() - column, width) + column;
     w.checkInterrupt();
+    GradientRunner own = w.gradients();
     if (q instanceof FullBatch a && p instanceof FullBatch b) {
       FullGradientKernel kernel = w.kernels.fullGradients();
-      readWeights(from, to, column, end, kernel.weights);
-      kernel.add(kernel.weights, a, from, to, b, column, end, wanted(true), wanted(false), w);
-    } else if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
-      PairGradient pair = w.gradientLoops().pair();
-      GradientKernel kernel = w.kernels.gradients();
-      kernel.add(pair, call.isWide(), this, a, from, to, b, column, end, sumsQ, sumsP, w);
-    }
-  }
-
-  @Override
-  public boolean read(int i, int column, int end, double[] to, int at, double least, double most) {
-    if (call.isSoftmax()) {
-      System.arraycopy(weights, (i - row0) * p().size() + column, to, at, end - column);
-      if (least == 0) {
-        return Math.abs(call.weight(i)) <= most; // of which they are shares
-      }
+      own.fullRows.set(a, from, to, wanted(true));
+      own.fullColumns.set(b, column, end, wanted(false));
+      readCotangents(own, kernel.weights);
+      kernel.add(kernel.weights, own.fullRows, own.fullColumns, w);
     } else {
-      call.readWeights(i, p().size(), column, end, to, at);
+      own.rows.set((DiagonalBatch) q(), from, to, sumsQ);
+      own.columns.set((DiagonalBatch) p(), column, end, sumsP);
+      GradientKernel kernel = w.kernels.gradients();
+      kernel.add(own.loops().pair(), call.cotangents, own.rows, own.columns, w);
     }
-    return GradientCall.areWithin(to, at, end - column, least, most);
   }
 
-  @Override
-  public boolean read(int i, int column, int end, float[] to, int at, float least, float most) {
-    int first = (i - row0) * p().size() + column;
-    return call.isSoftmax()
-        ? GradientCall.narrow(weights, first, end - column, to, at, least, most)
-        : call.readWeights(i, p().size(), column, end, to, at, least, most);
-  }
-
-  /** Reads the cotangents of a block. */
-  private void readWeights(int from, int to, int column, int end, double[] block) {
-    for (int i = from; i < to; i++) {
-      read(i, column, end, block, (i - from) * SIDE, 0, Double.POSITIVE_INFINITY);
+  /** Reads those of a thread's block of full covariances. */
+  private void readCotangents(GradientRunner of, double[] block) {
+    int first = of.fullRows.from;
+    int column = of.fullColumns.from;
+    int end = of.fullColumns.to;
+    for (int i = first; i < of.fullRows.to; i++) {
+      int at = (i - first) * SIDE;
+      call.cotangents.read(i, column, end, block, at, 0, Double.POSITIVE_INFINITY);
     }
   }
 
@@ -316,47 +307,40 @@ final class GradientRunner implements Cotangents {
     FullBatch b = (FullBatch) p();
     int n = isOfQ ? row1 - row0 : b.size();
     int step = FullGradientProducts.targets(n, a.dimension());
-    int from = (int) index * step;
-    int to = Math.min(n - from, step) + from;
-    from += isOfQ ? row0 : 0;
-    to += isOfQ ? row0 : 0;
+    int skipped = isOfQ ? row0 : 0;
+    int from = (int) index * step + skipped;
+    int to = Math.min(n + skipped - from, step) + from;
     int first = isOfQ ? 0 : row0;
     int last = isOfQ ? b.size() : row1;
+    GradientRunner own = w.gradients();
+    GradientRows<FullBatch> targets = isOfQ ? own.fullRows : own.fullColumns;
+    GradientRows<FullBatch> others = isOfQ ? own.fullColumns : own.fullRows;
     double[] sums = isOfQ ? sumsQ : sumsP;
+    targets.set(isOfQ ? a : b, from, to, sums);
     FullGradientKernel kernel = w.kernels.fullGradients();
-    FullGradientProducts targets = kernel.products();
+    FullGradientProducts of = kernel.products();
     double[] block = kernel.weights;
-    targets.begin(Objects.requireNonNull(products), isOfQ, from, to, first, last);
+    of.begin(Objects.requireNonNull(products), isOfQ, from, to, first, last);
     for (int o = first; o < last; o += SIDE) {
       w.checkInterrupt();
       int end = Math.min(last - o, SIDE) + o;
-      readTargets(from, to, o, end, block);
-      targets.add(block, o, end, w);
+      others.set(isOfQ ? b : a, o, end, null);
+      readCotangents(own, block);
+      of.add(block, o, end, w);
     }
-    if (!targets.finish(sums, w)) {
+    if (!of.finish(sums, w)) {
       return;
     }
     for (int o = first; o < last; o += SIDE) {
       int end = Math.min(last - o, SIDE) + o;
-      readTargets(from, to, o, end, block);
+      others.set(isOfQ ? b : a, o, end, null);
+      readCotangents(own, block);
       for (int t = 0; t < to - from; t++) {
-        for (int k = 0; k < end - o && !targets.isOpen(t); k++) {
+        for (int k = 0; k < end - o && !of.isOpen(t); k++) {
           block[isOfQ ? t * SIDE + k : k * SIDE + t] = 0;
         }
       }
-      if (isOfQ) {
-        kernel.add(block, a, from, to, b, o, end, sums, null, w);
-      } else {
-        kernel.add(block, a, o, end, b, from, to, null, sums, w);
-      }
-    }
-  }
-
-  private void readTargets(int from, int to, int first, int end, double[] block) {
-    if (isOfQ) {
-      readWeights(from, to, first, end, block);
-    } else {
-      readWeights(first, end, from, to, block);
+      kernel.add(block, own.fullRows, own.fullColumns, w);
     }
   }
 
@@ -365,19 +349,31 @@ final class GradientRunner implements Cotangents {
     int step = pairStep(q());
     int from = (int) index * step;
     int to = Math.min(q().size() - from, step) + from;
+    GradientRunner own = w.gradients();
     if (q instanceof FullBatch a) {
       FullBatch b = (FullBatch) p;
+      own.fullRows.set(a, from, to, wanted(true));
       w.kernels
           .fullGradients()
-          .addPairs(call.weights(), a, b, from, to, wanted(true), wanted(false), w);
-      put(a, from, to, b, from, b == null ? from : to, w);
+          .addPairs(
+              call.cotangents.ofRows(),
+              own.fullRows,
+              b == null ? null : own.fullColumns.set(b, from, to, wanted(false)),
+              w);
+      put(a, from, to, b, from, to, w);
     } else {
-      pairs((DiagonalBatch) q(), (DiagonalBatch) p, from, to, w);
+      pairs((DiagonalBatch) q(), (DiagonalBatch) p, from, to, own.loops(), w);
     }
   }
 
-  private void pairs(DiagonalBatch q, @Nullable DiagonalBatch p, int first, int last, Workspace w) {
-    GradientLoops loops = w.gradientLoops();
+  private void pairs(
+      DiagonalBatch q,
+      @Nullable DiagonalBatch p,
+      int first,
+      int last,
+      GradientLoops loops,
+      Workspace w) {
+    double[] cotangents = call.cotangents.ofRows();
     int d = q.dimension();
     int end = last * d;
     for (int at = first * d; at < end; at += GradientLoops.LENGTH) {
@@ -386,7 +382,7 @@ final class GradientRunner implements Cotangents {
       for (int k = 0; k < n; ) {
         int i = (at + k) / d;
         int to = Math.min((i + 1) * d - at, n);
-        Arrays.fill(loops.weights, k, to, call.weight(i));
+        Arrays.fill(loops.weights, k, to, cotangents[i]);
         k = to;
       }
       loops.set(q, p, at, n);
@@ -408,16 +404,16 @@ final class GradientRunner implements Cotangents {
     if (q instanceof FullBatch a && p instanceof FullBatch b) {
       put(a, from, Math.min(to, a.size()), b, from, Math.min(to, b.size()), w);
     } else {
-      put(true, (DiagonalBatch) q(), from, to, w);
+      put(true, (DiagonalBatch) q(), from, to, w.gradients().loops(), w);
       if (q != p) {
-        put(false, (DiagonalBatch) p(), from, to, w);
+        put(false, (DiagonalBatch) p(), from, to, w.gradients().loops(), w);
       }
     }
   }
 
   /** Stores those of rows of q, or of p, of the sums. */
-  private void put(boolean ofQ, DiagonalBatch g, int from, int to, Workspace w) {
-    GradientLoops loops = w.gradientLoops();
+  private void put(
+      boolean ofQ, DiagonalBatch g, int from, int to, GradientLoops loops, Workspace w) {
     Term term = loops.pair().term();
     double[] scale = ofQ ? loops.scaleQ : loops.scaleP;
     int d = g.dimension();
@@ -445,10 +441,13 @@ final class GradientRunner implements Cotangents {
 
   /** Stores the gradients by n elements from an index on, of their sums. */
   private void put(boolean ofQ, DiagonalBatch batch, GradientLoops loops, int at, int n) {
+    if (!call.isSent(ofQ)) {
+      return;
+    }
     double[] scale = ofQ ? loops.scaleQ : loops.scaleP;
     loops.toGiven(batch, at, n, ofQ ? loops.givenQ : loops.givenP, scale);
-    call.putMean(ofQ, at, n, loops.mean, 0);
-    call.putScale(ofQ, at, n, scale, 0);
+    call.target(ofQ).means.write(at, n, loops.mean, 0);
+    call.target(ofQ).scales.write(at, n, scale, 0);
   }
 
   /** Stores the gradients of rows [i0, i1) of q and [j0, j1) of p, of full covariances. */
@@ -469,37 +468,45 @@ final class GradientRunner implements Cotangents {
   }
 
   private void put(boolean ofQ, FullBatch batch, int i, double[] sums) {
-    if (!isWanted(ofQ)) {
+    if (!call.isSent(ofQ)) {
       return;
     }
     int d = batch.dimension();
     int at = i * FullGradientKernel.sums(d);
     FullGradientKernel.toGiven(batch, i, sums, at, ofQ ? "q" : "p");
-    call.putMean(ofQ, i * d, d, sums, at);
+    call.target(ofQ).means.write((long) i * d, d, sums, at);
+    Results scales = call.target(ofQ).scales;
     at += d;
     if (batch.given().isPacked()) {
-      call.putScale(ofQ, i * Cholesky.packedLength(d), Cholesky.packedLength(d), sums, at);
+      int length = Cholesky.packedLength(d);
+      scales.write((long) i * length, length, sums, at);
       return;
     }
     for (int r = 0; r < d; at += ++r) {
       int to = (i * d + r) * d;
-      call.putScale(ofQ, to, r + 1, sums, at);
-      call.clearScale(ofQ, to + r + 1, d - r - 1);
+      scales.write(to, r + 1, sums, at);
+      for (int c = r + 1; c < d; c++) {
+        scales.put(to + c, 0);
+      }
     }
   }
 
   /** Drops the caller's arrays and batches, and much memory. */
   void clear() {
+    rows.clear();
+    columns.clear();
+    fullRows.clear();
+    fullColumns.clear();
     q = null;
     p = null;
     call = GradientCall.NONE;
     operands = NO_OPERANDS;
-    products = null;
-    if (plainProducts != null) {
-      plainProducts.clear();
+    if (products != null) {
+      products.clear();
+      products = null;
     }
     sumsQ = sumsQ.length > MOST_KEPT ? NONE : sumsQ;
     sumsP = sumsP.length > MOST_KEPT ? NONE : sumsP;
-    weights = weights.length > MOST_KEPT ? NONE : weights;
+    shares = shares.length > MOST_KEPT ? NONE : shares;
   }
 }

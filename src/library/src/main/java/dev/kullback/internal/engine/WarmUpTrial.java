@@ -25,6 +25,7 @@ import dev.kullback.internal.vector.ColdKernel;
 import dev.kullback.internal.vector.Cotangents;
 import dev.kullback.internal.vector.FloatPanels;
 import dev.kullback.internal.vector.GradientKernel;
+import dev.kullback.internal.vector.GradientRows;
 import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.TileKernel;
@@ -422,28 +423,14 @@ final class WarmUpTrial {
     return true;
   }
 
-  /** Cotangents of 1. */
-  private static final Cotangents ONES =
-      new Cotangents() {
-        @Override
-        public boolean read(
-            int i, int column, int end, double[] to, int at, double least, double most) {
-          Arrays.fill(to, at, at + end - column, 1);
-          return true;
-        }
-
-        @Override
-        public boolean read(
-            int i, int column, int end, float[] to, int at, float least, float most) {
-          Arrays.fill(to, at, at + end - column, 1);
-          return true;
-        }
-      };
-
   private static void add(
       GradientKernel kernel, PairGradient pair, DiagonalBatch g, double[] sums) {
-    Worker worker = new Worker();
-    kernel.add(pair, g.isDouble(), ONES, g, 0, g.size(), g, 0, g.size(), sums, sums, worker);
+    double[] ones = new double[g.size()];
+    Arrays.fill(ones, 1);
+    Cotangents cotangents = new Cotangents();
+    cotangents.set(ones);
+    GradientRows<DiagonalBatch> rows = new GradientRows<DiagonalBatch>().set(g, 0, g.size(), sums);
+    kernel.add(pair, cotangents, rows, rows, new Worker());
   }
 
   /** Tries those of full covariances. */
@@ -475,8 +462,9 @@ final class WarmUpTrial {
       kernel.products().add(weights, 0, g.size(), worker);
       kernel.products().finish(sums, worker);
     }
-    kernel.add(weights, g, 0, g.size(), g, 0, g.size(), sums, sums, worker);
-    kernel.addPairs(weights, g, g, 0, g.size(), sums, sums, worker);
+    GradientRows<FullBatch> rows = new GradientRows<FullBatch>().set(g, 0, g.size(), sums);
+    kernel.add(weights, rows, rows, worker);
+    kernel.addPairs(weights, rows, rows, worker);
   }
 
   /** Tries bounds of mergers in each number of dimensions, as each has loops of its own. */

@@ -2,9 +2,7 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.cuda.CudaDevice;
-import dev.kullback.internal.formula.GradientLoops;
 import dev.kullback.internal.formula.Pair;
-import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Operands;
@@ -57,7 +55,6 @@ public final class Workspace extends Worker {
   private final ReductionRunner rows;
   private @Nullable BlockTarget transposed;
   private @Nullable GradientRunner gradients;
-  private @Nullable GradientLoops gradientLoops;
 
   /** Made once, so that warm calls allocate nothing. */
   private final Runnable look = this::checkInterrupt;
@@ -133,40 +130,23 @@ public final class Workspace extends Worker {
     }
   }
 
-  /** Computes the gradient of {@code Σ_i g_i KL(q_i ‖ p_i)}, or from N(0, I) if p is null. */
-  public void gradientOfPairs(GradientCall call, Batch q, @Nullable Batch p) {
-    try {
-      gradients().runPairs(call, q, p);
-      succeeded = true;
-    } finally {
-      String operation = p == null ? "gradient.toStandardNormal" : "gradient.aligned";
-      engine.end(this, operation, q.size(), 1, q.dimension(), q.size());
-    }
-  }
-
-  /** Computes the gradient of a number made of all {@code KL(q_i ‖ p_j)}. */
-  public void gradient(String operation, GradientCall call, Batch q, Batch p) {
+  /** Computes the gradient of a number made of divergences, whose p is null for N(0, I). */
+  public void gradient(String operation, GradientCall call, Batch q, @Nullable Batch p) {
+    int columns = p == null || call.of() == GradientCall.Of.PAIRS ? 1 : p.size();
     try {
       gradients().run(call, q, p);
       succeeded = true;
     } finally {
-      end(operation, q, p, (long) q.size() * p.size());
+      engine.end(this, operation, q.size(), columns, q.dimension(), (long) q.size() * columns);
     }
   }
 
-  private GradientRunner gradients() {
+  /** Returns what computes gradients, or helps with it. */
+  GradientRunner gradients() {
     if (gradients == null) {
       gradients = new GradientRunner(this);
     }
     return gradients;
-  }
-
-  /** Returns what computes derivatives of pairs. */
-  GradientLoops gradientLoops() {
-    if (gradientLoops == null) {
-      gradientLoops = new GradientLoops(Term.required(engine.formula));
-    }
-    return gradientLoops;
   }
 
   /** Computes {@code KL(q_{i[r]} ‖ p_{j[r]})}, on the host whatever the backend. */
@@ -285,18 +265,23 @@ public final class Workspace extends Worker {
       int[] offsets,
       Results out) {
     int m = weights.length;
+    double[] rows = rows(row, operands, from, to, m);
+    for (int i = from; i < to; i++) {
+      pass(Checkpoint.ofPlain(m));
+      Responsibilities.normalize(rows, (i - from) * m, weights, offsets);
+      out.write((long) i * m, m, rows, (i - from) * m);
+    }
+  }
+
+  /** Computes rows [from, to) of a matrix of m columns, and returns them from index 0 on. */
+  double[] rows(KernelTable row, Operands<?> operands, int from, int to, int m) {
     target.useBlock(true, Math.multiplyExact(to - from, m), from, 0, m);
     for (int column = 0; column < m; column += RowReduction.BLOCK_COLUMNS) {
       checkInterrupt();
       int end = Math.min(m - column, RowReduction.BLOCK_COLUMNS) + column;
       kernels.of(row).block(operands, from, to, column, end, target);
     }
-    double[] rows = target.block();
-    for (int i = from; i < to; i++) {
-      pass(Checkpoint.ofPlain(m));
-      Responsibilities.normalize(rows, (i - from) * m, weights, offsets);
-      out.write((long) i * m, m, rows, (i - from) * m);
-    }
+    return target.block();
   }
 
   /** Reduces {@code KL(q_i ‖ p_j)}. */

@@ -65,15 +65,18 @@ public final class Results {
 
   /** Stores n elements of an array, from {@code first} on, at an index and behind it. */
   public void write(long at, int n, double[] from, int first) {
-    if (toSegment && wide) {
+    if (wide && toSegment) {
       MemorySegment.copy(from, first, segment, ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * at, n);
-      return;
-    }
-    for (int k = 0; k < n; k++) {
-      if (toSegment) {
+    } else if (wide) {
+      System.arraycopy(from, first, doubles, (int) at, n);
+    } else if (toSegment) {
+      for (int k = 0; k < n; k++) {
         segment.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * (at + k), (float) from[first + k]);
-      } else {
-        put((int) at + k, from[first + k]);
+      }
+    } else {
+      float[] to = floats;
+      for (int k = 0; k < n; k++) {
+        to[(int) at + k] = (float) from[first + k];
       }
     }
   }

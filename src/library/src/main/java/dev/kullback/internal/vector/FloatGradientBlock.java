@@ -5,6 +5,7 @@ import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.vector.GradientKernel.Difference;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
+import java.util.Objects;
 
 /** A block of {@link GradientKernel} in float, its working memory and what it adds to the sums of all. */
 final class FloatGradientBlock {
@@ -42,25 +43,16 @@ final class FloatGradientBlock {
   /** Takes the cotangents of a block, and returns whether they and its Gaussians are in range. */
   boolean take(
       Cotangents cotangents,
+      GradientRows<DiagonalBatch> rows,
       FloatGradientForm q,
-      int row0,
-      int rows,
-      FloatGradientForm p,
-      int column0,
-      int columns) {
-    int row = q.beyond.nextSetBit(row0);
-    int column = p.beyond.nextSetBit(column0);
-    boolean isHeld = (row < 0 || row >= row0 + rows) && (column < 0 || column >= column0 + columns);
-    for (int i = 0; i < rows && isHeld; i++) {
-      isHeld =
-          cotangents.read(
-              row0 + i,
-              column0,
-              column0 + columns,
-              weights,
-              i * SIDE,
-              FloatGradientForm.LEAST_WEIGHT,
-              FloatGradientForm.MOST_WEIGHT);
+      GradientRows<DiagonalBatch> columns,
+      FloatGradientForm p) {
+    boolean isHeld = q.holds(rows.from, rows.to) && p.holds(columns.from, columns.to);
+    float least = FloatGradientForm.LEAST_WEIGHT;
+    float most = FloatGradientForm.MOST_WEIGHT;
+    for (int i = rows.from; i < rows.to && isHeld; i++) {
+      int at = (i - rows.from) * SIDE;
+      isHeld = cotangents.read(i, columns.from, columns.to, weights, at, least, most);
     }
     return isHeld;
   }
@@ -70,62 +62,61 @@ final class FloatGradientBlock {
       Term term,
       Difference difference,
       boolean vectors,
-      DiagonalBatch q,
-      FloatGradientForm formQ,
-      int row0,
-      int rows,
-      DiagonalBatch p,
-      FloatGradientForm formP,
-      int column0,
-      int columns,
-      double[] sumsQ,
-      double[] sumsP,
+      GradientRows<DiagonalBatch> rows,
+      FloatGradientForm q,
+      GradientRows<DiagonalBatch> columns,
+      FloatGradientForm p,
       Worker worker) {
-    if (!list(rows, columns)) {
+    if (!list(rows.size(), columns.size())) {
       return;
     }
-    boolean mayBeNear = formQ.nearZero.intersects(formP.nearZero);
+    boolean mayBeNear = q.nearZero.intersects(p.nearZero);
     if (mayBeNear) {
-      addWeights(rows, columns);
+      addWeights(rows.size(), columns.size());
     }
-    int d = q.dimension();
+    int d = rows.batch().dimension();
     for (int h = 0; h < d; h += W) {
-      worker.pass(2L * W * rows * columns);
-      int q0 = (h / W * q.size() + row0) * (FloatGradientForm.FIELDS * W);
-      int p0 = (h / W * p.size() + column0) * (FloatGradientForm.FIELDS * W);
-      sum(term, difference, vectors, formQ.panels, q0, rows, formP.panels, p0, columns);
+      worker.pass(2L * W * rows.size() * columns.size());
+      sum(term, difference, vectors, h, rows, q, columns, p);
       if (mayBeNear
-          && formQ.nearZero.get(h / W)
-          && formP.nearZero.get(h / W)
-          && !(areTold(vectors, rowSums, leastOfRows, rows, d - h)
-              && areTold(vectors, columnSums, leastOfColumns, columns, d - h))) {
-        worker.pass(4L * W * rows * columns);
-        float[] logsQ = FloatGradientForm.of(q, term.isByStd(), true).panels;
-        float[] logsP = FloatGradientForm.of(p, term.isByStd(), true).panels;
-        sum(term, Difference.LOGS, vectors, logsQ, q0, rows, logsP, p0, columns);
+          && q.nearZero.get(h / W)
+          && p.nearZero.get(h / W)
+          && !(areTold(vectors, rowSums, leastOfRows, rows.size(), d - h)
+              && areTold(vectors, columnSums, leastOfColumns, columns.size(), d - h))) {
+        worker.pass(4L * W * rows.size() * columns.size());
+        FloatGradientForm logsQ = FloatGradientForm.of(rows.batch(), term.isByStd(), true);
+        FloatGradientForm logsP = FloatGradientForm.of(columns.batch(), term.isByStd(), true);
+        sum(term, Difference.LOGS, vectors, h, rows, logsQ, columns, logsP);
       }
-      add(rowSums, rows * 2 * W, sumsQ, (h / W * q.size() + row0) * 2 * W);
-      add(columnSums, columns * 2 * W, sumsP, (h / W * p.size() + column0) * 2 * W);
+      add(rowSums, rows, h);
+      add(columnSums, columns, h);
     }
   }
 
-  /** Makes the sums of a panel. */
+  /** Makes the sums of a panel, from dimension h on. */
   private void sum(
       Term term,
       Difference difference,
       boolean vectors,
-      float[] panelsQ,
-      int q0,
-      int rows,
-      float[] panelsP,
-      int p0,
-      int columns) {
+      int h,
+      GradientRows<DiagonalBatch> rows,
+      FloatGradientForm q,
+      GradientRows<DiagonalBatch> columns,
+      FloatGradientForm p) {
+    int q0 = first(rows, h) * (FloatGradientForm.FIELDS * W);
+    int p0 = first(columns, h) * (FloatGradientForm.FIELDS * W);
+    int n = rows.size();
+    int m = columns.size();
     if (vectors) {
-      FloatGradientSums.block(term, difference, panelsQ, q0, rows, panelsP, p0, columns, this);
+      FloatGradientSums.block(term, difference, q.panels, q0, n, p.panels, p0, m, this);
     } else {
-      FloatScalarGradientSums.block(
-          term, difference, panelsQ, q0, rows, panelsP, p0, columns, this);
+      FloatScalarGradientSums.block(term, difference, q.panels, q0, n, p.panels, p0, m, this);
     }
+  }
+
+  /** Returns the number of the first Gaussian in the panel of dimension h, of all panels. */
+  private static int first(GradientRows<DiagonalBatch> rows, int h) {
+    return h / W * rows.batch().size() + rows.from;
   }
 
   /** Makes the least sums, of the magnitudes of the cotangents. */
@@ -181,8 +172,10 @@ final class FloatGradientBlock {
     return any;
   }
 
-  private static void add(float[] from, int length, double[] to, int first) {
-    for (int k = 0; k < length; k++) {
+  private static void add(float[] from, GradientRows<DiagonalBatch> rows, int h) {
+    double[] to = Objects.requireNonNull(rows.sums);
+    int first = first(rows, h) * 2 * W;
+    for (int k = 0; k < rows.size() * 2 * W; k++) {
       to[first + k] += from[k];
     }
   }

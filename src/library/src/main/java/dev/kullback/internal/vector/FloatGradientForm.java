@@ -124,6 +124,12 @@ final class FloatGradientForm {
     panels[to + 3 * W] = (float) (kind == Scale.PRECISION ? s : 1 / kind.variance(s));
   }
 
+  /** Whether the panels hold Gaussians [from, to). */
+  boolean holds(int from, int to) {
+    int next = beyond.nextSetBit(from);
+    return next < 0 || next >= to;
+  }
+
   private static DerivedForm<DiagonalBatch, FloatGradientForm> form(boolean byStd, boolean ofLogs) {
     return new DerivedForm<>(
         g -> new FloatGradientForm(g, byStd, ofLogs), f -> (long) Float.BYTES * f.panels.length);

@@ -10,6 +10,8 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Sums up the derivatives of divergences, each times its cotangent, over the pairs of a block. A block is computed in float where accuracy of
@@ -80,92 +82,68 @@ public final class GradientKernel {
   }
 
   /**
-   * Adds the sums of rows [row0, row1) and columns [column0, column1), at most {@link #SIDE} each: to {@code sumsQ} those of
-   * {@link PairGradient#meanQ} and {@link PairGradient#scaleQ}, and to {@code sumsP} the negated ones of p, in the places that {@link #at} tells.
-   *
-   * @param wide whether double's accuracy is asked for
+   * Adds the sums of a block of at most {@link #SIDE} rows and columns: to q's those of {@link PairGradient#meanQ} and {@link
+   * PairGradient#scaleQ}, and to p's the negated ones of p, in the places that {@link #at} tells.
    */
   public void add(
       PairGradient pair,
-      boolean wide,
       Cotangents cotangents,
-      DiagonalBatch q,
-      int row0,
-      int row1,
-      DiagonalBatch p,
-      int column0,
-      int column1,
-      double[] sumsQ,
-      double[] sumsP,
+      GradientRows<DiagonalBatch> rows,
+      GradientRows<DiagonalBatch> columns,
       Worker worker) {
-    int rows = row1 - row0;
-    int columns = column1 - column0;
+    DiagonalBatch q = rows.batch();
+    DiagonalBatch p = columns.batch();
     Term term = pair.term();
     Difference difference = Difference.of(term, q.kind(), p.kind());
     boolean byStd = term.isByStd() || difference == Difference.SQUARES;
     boolean hasForms =
         Fma.IS_HARDWARE && DoubleGradientForm.isPossible(q) && DoubleGradientForm.isPossible(p);
-    if (hasForms && !wide) {
+    if (hasForms && !q.isDouble() && !p.isDouble()) {
       FloatGradientForm a = FloatGradientForm.of(q, byStd, false);
       FloatGradientForm b = FloatGradientForm.of(p, byStd, false);
-      if (floats.take(cotangents, a, row0, rows, b, column0, columns)) {
-        floats.add(
-            term,
-            difference,
-            vectors,
-            q,
-            a,
-            row0,
-            rows,
-            p,
-            b,
-            column0,
-            columns,
-            sumsQ,
-            sumsP,
-            worker);
+      if (floats.take(cotangents, rows, a, columns, b)) {
+        floats.add(term, difference, vectors, rows, a, columns, b, worker);
         return;
       }
     }
     DoubleGradientForm a = hasForms ? DoubleGradientForm.of(q, byStd, false) : null;
     DoubleGradientForm b = hasForms ? DoubleGradientForm.of(p, byStd, false) : null;
-    boolean isHeld =
-        a != null && b != null && doubles.take(cotangents, a, row0, rows, b, column0, columns);
-    for (int i = 0; i < rows && !isHeld; i++) {
-      int at = i * SIDE;
-      cotangents.read(row0 + i, column0, column1, doubles.weights, at, 0, Double.POSITIVE_INFINITY);
-      for (int j = 0; j < columns; j++) {
-        double weight = doubles.weights[at + j];
-        boolean isPairHeld =
-            a != null
-                && b != null
-                && !a.beyond.get(row0 + i)
-                && !b.beyond.get(column0 + j)
-                && Math.abs(weight) <= DoubleGradientForm.MOST_WEIGHT;
-        if (!isPairHeld && weight != 0) {
-          worker.pass(Checkpoint.ofPlain((long) PAIR_TERMS * q.dimension()));
-          checkFinite(weight, row0 + i, column0 + j);
-          add(pair, weight, q, row0 + i, p, column0 + j, sumsQ, sumsP);
-          doubles.weights[at + j] = 0;
-        }
-      }
+    if (a == null || b == null || !doubles.take(cotangents, rows, a, columns, b)) {
+      addOthers(pair, cotangents, rows, a, columns, b, worker);
     }
     if (a != null && b != null) {
-      doubles.add(
-          term,
-          difference,
-          vectors,
-          q,
-          a,
-          row0,
-          rows,
-          p,
-          b,
-          column0,
-          columns,
-          sumsQ,
-          sumsP,
-          worker);
+      doubles.add(term, difference, vectors, rows, a, columns, b, worker);
+    }
+  }
+
+  /** Adds pairs that sums in double cannot have one by one, and reads the cotangents of the others. */
+  private void addOthers(
+      PairGradient pair,
+      Cotangents cotangents,
+      GradientRows<DiagonalBatch> rows,
+      @Nullable DoubleGradientForm q,
+      GradientRows<DiagonalBatch> columns,
+      @Nullable DoubleGradientForm p,
+      Worker worker) {
+    double[] weights = doubles.weights;
+    for (int i = rows.from; i < rows.to; i++) {
+      int at = (i - rows.from) * SIDE;
+      cotangents.read(i, columns.from, columns.to, weights, at, 0, Double.POSITIVE_INFINITY);
+      for (int j = columns.from; j < columns.to; j++, at++) {
+        double weight = weights[at];
+        boolean isHeld =
+            q != null
+                && p != null
+                && !q.beyond.get(i)
+                && !p.beyond.get(j)
+                && Math.abs(weight) <= DoubleGradientForm.MOST_WEIGHT;
+        if (!isHeld && weight != 0) {
+          worker.pass(Checkpoint.ofPlain((long) PAIR_TERMS * rows.batch().dimension()));
+          checkFinite(weight, i, j);
+          add(pair, weight, rows, i, columns, j);
+          weights[at] = 0;
+        }
+      }
     }
   }
 
@@ -240,26 +218,27 @@ public final class GradientKernel {
   private static void add(
       PairGradient pair,
       double weight,
-      DiagonalBatch q,
+      GradientRows<DiagonalBatch> rows,
       int i,
-      DiagonalBatch p,
-      int j,
-      double[] sumsQ,
-      double[] sumsP) {
+      GradientRows<DiagonalBatch> columns,
+      int j) {
+    DiagonalBatch q = rows.batch();
+    DiagonalBatch p = columns.batch();
     int d = q.dimension();
     for (int h = 0; h < d; h++) {
       pair.set(q, i * d + h, p, j * d + h);
       int toQ = at(q, i, h);
       int toP = at(p, j, h);
-      add(weight * pair.meanQ(), sumsQ, toQ);
-      add(weight * pair.scaleQ(), sumsQ, toQ + W);
-      add(weight * pair.meanQ(), sumsP, toP);
-      add(-weight * pair.scaleP(), sumsP, toP + W);
+      add(weight * pair.meanQ(), rows, toQ);
+      add(weight * pair.scaleQ(), rows, toQ + W);
+      add(weight * pair.meanQ(), columns, toP);
+      add(-weight * pair.scaleP(), columns, toP + W);
     }
   }
 
   /** Adds a number or the greatest of its sign, so that no sum is NaN. */
-  private static void add(double x, double[] sums, int at) {
-    sums[at] = Math.clamp(sums[at] + PairGradient.held(x), -Double.MAX_VALUE, Double.MAX_VALUE);
+  private static void add(double x, GradientRows<DiagonalBatch> to, int at) {
+    double[] sums = Objects.requireNonNull(to.sums);
+    sums[at] = PairGradient.held(sums[at] + PairGradient.held(x));
   }
 }

@@ -49,7 +49,7 @@ final class GradientCase {
   }
 
   void run(Engine engine, Batch q, Batch p, Result r) {
-    call.set(null, cotangents, true, false, null, q.isDouble() || p.isDouble());
+    call.set(null, cotangents, c.m);
     engine.ofGradients().begin().gradient("gradient.pairwise", call, q, p);
     int to = 0;
     for (double[] part : parts) {
@@ -87,10 +87,10 @@ final class GradientCase {
         double mean = g * term.byMean(pair.meanQ());
         add(values, allowed, a, mean, mean);
         add(values, allowed, ofP + b, -mean, mean);
-        double byQ = g * byScale(term, q, a);
-        add(values, allowed, c.n * c.d + a, byQ * pair.scaleQ(), byQ * pair.sizeQ());
-        double byP = g * byScale(term, p, b);
-        add(values, allowed, ofP + c.m * c.d + b, byP * pair.scaleP(), byP * pair.sizeP());
+        double byQ = byScale(term, q, a, g * pair.scaleQ());
+        add(values, allowed, c.n * c.d + a, byQ, byScale(term, q, a, g * pair.sizeQ()));
+        double byP = byScale(term, p, b, g * pair.scaleP());
+        add(values, allowed, ofP + c.m * c.d + b, byP, byScale(term, p, b, g * pair.sizeP()));
       }
     }
   }
@@ -215,17 +215,11 @@ final class GradientCase {
     }
   }
 
-  /** Returns the derivative by a scale as it was given, of what has one of 1 by ln σ or, as the Wasserstein distance, of 2 by σ. */
-  private static double byScale(Term term, DiagonalBatch g, int at) {
-    double s = g.scale(at);
-    double ofStd =
-        switch (g.kind()) {
-          case STD -> 1;
-          case VARIANCE -> 0.5 / Math.sqrt(s);
-          case LOG_VARIANCE -> 0.5 * Math.exp(0.5 * s);
-          case PRECISION -> -0.5 * Math.pow(s, -1.5);
-        };
-    return term == Term.WASSERSTEIN_2 ? 2 * ofStd : ofStd / g.kind().std(s);
+  /** Returns the derivative by a scale as it was given, of what {@link PairGradient} has. */
+  private static double byScale(Term term, DiagonalBatch g, int at, double sum) {
+    double[] sums = {sum};
+    term.byScale(g.kind(), new double[] {g.scale(at)}, sums, 1);
+    return sums[0];
   }
 
   private static void add(double[] values, double[] allowed, int at, double term, double size) {

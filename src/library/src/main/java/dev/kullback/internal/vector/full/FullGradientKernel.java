@@ -7,6 +7,7 @@ import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.vector.GradientKernel;
+import dev.kullback.internal.vector.GradientRows;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
@@ -101,110 +102,99 @@ public final class FullGradientKernel {
   }
 
   /**
-   * Adds the derivatives of rows [row0, row1) and columns [column0, column1), at most {@link GradientKernel#SIDE} each.
+   * Adds the derivatives of a block of at most {@link GradientKernel#SIDE} rows and columns to their sums, if they have any.
    *
-   * @param weights their cotangents, that many a row
-   * @param sumsQ receives those of q, unless it is null
-   * @param sumsP likewise
+   * @param weights cotangents, that many a row
    */
   public void add(
-      double[] weights,
-      FullBatch q,
-      int row0,
-      int row1,
-      FullBatch p,
-      int column0,
-      int column1,
-      double @Nullable [] sumsQ,
-      double @Nullable [] sumsP,
-      Worker worker) {
-    for (int i = row0; i < row1; i++) {
-      for (int j = column0; j < column1; j++) {
-        GradientKernel.checkFinite(weights[(i - row0) * SIDE + j - column0], i, j);
+      double[] weights, GradientRows<FullBatch> q, GradientRows<FullBatch> p, Worker worker) {
+    for (int i = q.from; i < q.to; i++) {
+      for (int j = p.from; j < p.to; j++) {
+        GradientKernel.checkFinite(weights[(i - q.from) * SIDE + j - p.from], i, j);
       }
     }
-    makeRoom(q.dimension());
-    add(weights, SIDE, 1, q, row0, row1, p, column0, column1, sumsQ, sumsP, worker);
+    makeRoom(q.batch().dimension());
+    add(weights, SIDE, 1, q, p, worker);
     if (hasReverse) {
-      add(weights, 1, SIDE, p, column0, column1, q, row0, row1, sumsP, sumsQ, worker);
+      add(weights, 1, SIDE, p, q, worker);
     }
   }
 
-  /** Adds those of KL, whose row i and column j have the cotangent at {@code (i − row0)·down + (j − column0)·across}. */
+  /** Adds those of KL, whose i-th row and j-th column have the cotangent at {@code i·down + j·across}. */
   private void add(
       double[] weights,
       int down,
       int across,
-      FullBatch q,
-      int row0,
-      int row1,
-      FullBatch p,
-      int column0,
-      int column1,
-      double @Nullable [] sumsQ,
-      double @Nullable [] sumsP,
+      GradientRows<FullBatch> q,
+      GradientRows<FullBatch> p,
       Worker worker) {
-    for (int j = column0; j < column1; j += v) {
-      int count = Math.min(v, column1 - j);
-      pack(q, p, j, sumsP != null);
-      for (int i = row0; i < row1; i++) {
+    for (int j = p.from; j < p.to; j += v) {
+      int count = Math.min(v, p.to - j);
+      pack(q.batch(), p.batch(), j, p.sums != null);
+      for (int i = q.from; i < q.to; i++) {
         boolean any = false;
         for (int lane = 0; lane < v; lane++) {
-          int at = (i - row0) * down + (j + lane - column0) * across;
+          int at = (i - q.from) * down + (j + lane - p.from) * across;
           g[lane] = lane < count ? weights[at] : 0;
           any |= g[lane] != 0;
         }
         if (any) {
           worker.pass(count * Checkpoint.ofSolve(dimension));
-          addPairs(q, i, 0, p, j, count, sumsQ);
+          addPairs(q.batch(), i, 0, p.batch(), j, count, q.sums);
         }
       }
-      finish(count, sumsP, j);
+      finish(count, p.sums, j);
     }
   }
 
   /**
-   * Adds the derivatives of pairs of rows [from, to).
+   * Adds the derivatives of pairs of the same rows of both.
    *
-   * @param p null for N(0, I), which has none
    * @param weights the cotangent of row i at i
-   * @param sumsQ receives those of q, unless it is null
-   * @param sumsP likewise
+   * @param p null for N(0, I)
    */
   public void addPairs(
       double[] weights,
-      FullBatch q,
-      @Nullable FullBatch p,
-      int from,
-      int to,
-      double @Nullable [] sumsQ,
-      double @Nullable [] sumsP,
+      GradientRows<FullBatch> q,
+      @Nullable GradientRows<FullBatch> p,
       Worker worker) {
-    makeRoom(q.dimension());
-    for (int i = from; i < to; i += v) {
-      int count = Math.min(v, to - i);
+    makeRoom(q.batch().dimension());
+    for (int i = q.from; i < q.to; i += v) {
+      int count = Math.min(v, q.to - i);
       for (int lane = 0; lane < v; lane++) {
         g[lane] = lane < count ? weights[i + lane] : 0;
       }
       if (p == null) {
-        worker.pass(Checkpoint.ofPlain((long) count * length));
-        for (int lane = 0; lane < count && sumsQ != null; lane++) {
-          addStandard(g[lane], q, i + lane, sumsQ);
-        }
-      } else {
-        worker.pass(count * Checkpoint.ofSolve(dimension));
-        pack(q, p, i, sumsP != null);
-        addPairs(q, i, 1, p, i, count, sumsQ);
-        finish(count, sumsP, i);
+        addStandard(q, i, count, worker);
+        continue;
       }
+      addPairs(q, p, i, count, worker);
       if (hasReverse) {
-        worker.pass(count * Checkpoint.ofSolve(dimension));
-        FullBatch other = p == null ? normal() : p;
-        pack(other, q, i, sumsQ != null);
-        addPairs(
-            other, p == null ? 0 : i, p == null ? 0 : 1, q, i, count, p == null ? null : sumsP);
-        finish(count, sumsQ, i);
+        addPairs(p, q, i, count, worker);
       }
+    }
+  }
+
+  private void addPairs(
+      GradientRows<FullBatch> q, GradientRows<FullBatch> p, int i, int count, Worker worker) {
+    worker.pass(count * Checkpoint.ofSolve(dimension));
+    pack(q.batch(), p.batch(), i, p.sums != null);
+    addPairs(q.batch(), i, 1, p.batch(), i, count, q.sums);
+    finish(count, p.sums, i);
+  }
+
+  /** Adds those of pairs with N(0, I). */
+  private void addStandard(GradientRows<FullBatch> q, int i, int count, Worker worker) {
+    double[] sums = q.sums;
+    worker.pass(Checkpoint.ofPlain((long) count * length));
+    for (int lane = 0; lane < count && sums != null; lane++) {
+      addStandard(g[lane], q.batch(), i + lane, sums);
+    }
+    if (hasReverse) {
+      worker.pass(count * Checkpoint.ofSolve(dimension));
+      pack(normal(), q.batch(), i, sums != null);
+      addPairs(normal(), 0, 0, q.batch(), i, count, null);
+      finish(count, sums, i);
     }
   }
 

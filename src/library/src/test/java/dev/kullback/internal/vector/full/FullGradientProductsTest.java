@@ -6,6 +6,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.PairGradient.Term;
 import dev.kullback.internal.vector.GradientKernel;
+import dev.kullback.internal.vector.GradientRows;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.Random;
@@ -64,7 +65,11 @@ class FullGradientProductsTest {
       assertThat(products.isOpen(t)).isEqualTo(!isSettled);
     }
     double[] expected = new double[sums.length];
-    kernel.add(weights, q, 0, 70, p, 0, 21, ofQ ? expected : null, ofQ ? null : expected, worker);
+    kernel.add(
+        weights,
+        new GradientRows<FullBatch>().set(q, 0, 70, ofQ ? expected : null),
+        new GradientRows<FullBatch>().set(p, 0, 21, ofQ ? null : expected),
+        worker);
     double most = Arrays.stream(expected).map(Math::abs).max().orElseThrow();
     for (int k = 0; k < sums.length; k++) {
       assertThat(sums[k]).isCloseTo(isSettled ? expected[k] : 0, Offset.offset(1e-12 * most));
