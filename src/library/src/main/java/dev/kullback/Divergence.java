@@ -207,6 +207,14 @@ public final class Divergence {
     return formula.hasLowRank();
   }
 
+  /**
+   * {@return whether Gaussians of {@link ScalePolicy#SEMIDEFINITE} may be singular, as for the Wasserstein distance and its square; an index of such a
+   * divergence takes no points}
+   */
+  public boolean takesSingular() {
+    return !formula.needsInverse();
+  }
+
   /** {@return whether the other is a divergence of the same name} */
   @Override
   public boolean equals(Object other) {

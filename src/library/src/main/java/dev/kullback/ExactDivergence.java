@@ -81,7 +81,7 @@ public final class ExactDivergence {
     int d = checkShape(qMean.length, qScale.length, pMean.length, pScale.length);
     Slots slots = floats;
     if (slots == null || slots.q.dimension() != d) {
-      slots = Slots.of(d, scale, false, !divergence.formula.needsInverse());
+      slots = Slots.of(d, scale, false, divergence.takesSingular());
       floats = slots;
     }
     fill("q", slots.q, qMean, qScale);
@@ -94,7 +94,7 @@ public final class ExactDivergence {
     int d = checkShape(qMean.length, qScale.length, pMean.length, pScale.length);
     Slots slots = doubles;
     if (slots == null || slots.q.dimension() != d) {
-      slots = Slots.of(d, scale, true, !divergence.formula.needsInverse());
+      slots = Slots.of(d, scale, true, divergence.takesSingular());
       doubles = slots;
     }
     fill("q", slots.q, qMean, qScale);

@@ -640,7 +640,7 @@ public final class KlIndex implements AutoCloseable {
       throw new IllegalArgumentException(
           name + " is deterministic (std 0); an index takes Gaussians with std > 0");
     }
-    if (divergence.formula.needsInverse() && !batch.arePoints()) {
+    if (!divergence.takesSingular() && !batch.arePoints()) {
       batch.checkDefinite(name);
     }
     if (batch instanceof DiagonalBatch diagonal && hasFullCovariances()) {
@@ -658,7 +658,7 @@ public final class KlIndex implements AutoCloseable {
   }
 
   private void checkTakesPoints() {
-    if (!divergence.formula.needsInverse()) {
+    if (divergence.takesSingular()) {
       throw new IllegalArgumentException(
           "an index of the divergence %s takes no points, as its references may have std 0, where no density is; an index of another divergence, or a KlEngine, does"
               .formatted(divergence.name()));
@@ -928,7 +928,7 @@ public final class KlIndex implements AutoCloseable {
   }
 
   private ScalePolicy policy() {
-    return divergence.formula.needsInverse() ? ScalePolicy.STRICT : ScalePolicy.SEMIDEFINITE;
+    return divergence.takesSingular() ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT;
   }
 
   private void checkRange(String name, int length, String start, int at) {

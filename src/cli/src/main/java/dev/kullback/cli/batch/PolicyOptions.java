@@ -44,10 +44,9 @@ public sealed class PolicyOptions {
   /** Returns the policy that is asked for, or that the divergence needs: the Wasserstein distance takes singular Gaussians as they are. */
   public final ScalePolicy policy(Divergence divergence) {
     ScalePolicy policy = policy();
-    boolean isWasserstein =
-        divergence.equals(Divergence.WASSERSTEIN_2)
-            || divergence.equals(Divergence.SQUARED_WASSERSTEIN_2);
-    return isWasserstein && policy != ScalePolicy.CLAMPED ? ScalePolicy.SEMIDEFINITE : policy;
+    return divergence.takesSingular() && policy != ScalePolicy.CLAMPED
+        ? ScalePolicy.SEMIDEFINITE
+        : policy;
   }
 
   /** Returns the policy for q and p, which has no files where it is q or N(0,I), or there is none. */

@@ -118,9 +118,7 @@ final class IndexFolder {
               .formatted(layout.dimension(), path, index.dimension()));
     }
     Divergence divergence = index.divergence();
-    if (files.arePoints()
-        && (divergence.equals(Divergence.WASSERSTEIN_2)
-            || divergence.equals(Divergence.SQUARED_WASSERSTEIN_2))) {
+    if (files.arePoints() && divergence.takesSingular()) {
       throw new UserError(
           path,
           "ranks by %s, of Gaussians that may have std 0, where there is no density: points need an index of another divergence, or topk and within"

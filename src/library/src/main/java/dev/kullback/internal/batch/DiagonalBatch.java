@@ -226,14 +226,14 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * Fills a slot of floats.
+   * Fills a slot of floats. That of a point keeps its scales.
    *
    * @throws InvalidGaussianException as for a batch of one row
    */
   public void fill(float[] mean, int meanAt, float[] scale, int scaleAt) {
     int d = dimension();
     System.arraycopy(mean, meanAt, mean32(), 0, d);
-    System.arraycopy(scale, scaleAt, scale32(), 0, d);
+    System.arraycopy(scale, scaleAt, scale32(), 0, arePoints() ? 0 : d);
     refill();
     double least = kind.bound(1 / MOST32);
     double most = kind.bound(MOST32);

@@ -72,10 +72,24 @@ final class References extends Source {
     sums = new DoubleBounds(new Bounds(formula));
   }
 
-  /** Reads references of a snapshot from now on, with this least Σ ln σ where that counts. */
-  void use(Snapshot from, boolean reverse, double least) {
+  /** Returns the least Σ ln σ of all references where that counts; else 0. */
+  static double least(Formula formula, Snapshot from) {
+    return isExcess(formula) ? from.leastLogDet() : 0;
+  }
+
+  private static boolean isExcess(Formula formula) {
+    return formula == Density.EXCESS;
+  }
+
+  /** Returns that of {@link #use}. */
+  double least() {
+    return least;
+  }
+
+  /** Reads references of a snapshot from now on. */
+  void use(Snapshot from, boolean reverse) {
     snapshot = from;
-    this.least = least;
+    least = least(formula, from);
     hasSums = formula.kernels().forward() instanceof Kl && !formula.isExchanged(reverse);
     turn(reverse);
     for (int k = 0; k < slots.size(); k++) { // an iterator would be allocated
@@ -94,7 +108,7 @@ final class References extends Source {
   public void clear() {
     super.clear();
     pair.clear();
-    use(Snapshot.EMPTY, false, 0);
+    use(Snapshot.EMPTY, false);
     bytesRead = 0;
   }
 
@@ -138,7 +152,12 @@ final class References extends Source {
   /** {@inheritDoc} An excess is that over the least of all references, not of a slot. */
   @Override
   protected double offset(long place) {
-    return formula == Density.EXCESS ? segment(place).logDet((int) place) - least : 0;
+    return isExcess(formula) ? segment(place).logDet((int) place) - least : 0;
+  }
+
+  /** Returns the same of divergences that count from the least of a batch. */
+  double offset(Batch batch) {
+    return isExcess(formula) ? batch.logDet(batch.narrowest()) - least : 0;
   }
 
   @Override

@@ -4,7 +4,6 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
-import dev.kullback.internal.formula.Density;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.index.store.Codes;
@@ -133,9 +132,6 @@ final class Searcher extends Worker {
   private Snapshot snapshot = Snapshot.EMPTY;
   private SearchOptions options = SearchOptions.FORWARD;
 
-  /** Least Σ ln σ of all references, over which that of each counts of points; else 0. */
-  private double least;
-
   /** The radius of the values that are ranked. */
   private double radius;
 
@@ -227,16 +223,10 @@ final class Searcher extends Worker {
     snapshot = from;
     options = how;
     nearest = mostFound(from, how);
-    least = leastLogDet(formula, from);
-    found.shift = formula.shift(least, querySlot.dimension());
+    references.use(from, how.reverse());
+    found.shift = formula.shift(references.least(), querySlot.dimension());
     radius = how.radiusWithout(found.shift);
-    references.use(from, how.reverse(), least);
     sorting.use(kernels.scan());
-  }
-
-  /** Returns the least Σ ln σ of all references where that counts; else 0. */
-  static double leastLogDet(Formula formula, Snapshot from) {
-    return formula == Density.EXCESS ? from.leastLogDet() : 0;
   }
 
   /** Returns how many neighbors a search for the nearest can find, at least 1; 0 for one within a radius. */
@@ -282,7 +272,7 @@ final class Searcher extends Worker {
     count = n;
     makeQueries(n);
     for (int i = 0; i < n; i++) {
-      queries[i].start(batch, first + i, isExchanged(), least);
+      queries[i].start(batch, first + i, isExchanged(), references.least());
       start(queries[i].ranking);
     }
   }
@@ -403,7 +393,7 @@ final class Searcher extends Worker {
     found.set(ranking, options, nearest, all);
     if (!found.isComplete && !isOver() && SearchCall.hasSecond(options, first)) {
       start(snapshot, options, Integer.MAX_VALUE, 1, false, end);
-      query.start(query.batch(), query.row, isExchanged(), least);
+      query.start(query.batch(), query.row, isExchanged(), references.least());
       start(ranking);
       ranking.limit(found.limit(options, nearest));
       scanAll();
@@ -559,7 +549,7 @@ final class Searcher extends Worker {
     int first = queries[0].row;
     int width = to - from;
     double error = Pair.error(asked, batch);
-    double offset = formula == Density.EXCESS ? batch.logDet(batch.narrowest()) - least : 0;
+    double offset = references.offset(batch);
     for (int i = 0; i < count && !skips(); i += PANEL) {
       int n = Math.min(PANEL, count - i);
       checkInterrupt();

@@ -24,9 +24,11 @@ import dev.kullback.internal.work.TimeLimit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BooleanSupplier;
@@ -63,13 +65,11 @@ public final class Searches implements AutoCloseable {
   /** Groups of vectors that searches use. */
   private final Set<KernelGroup> groups;
 
-  /** Standard deviations of a point. */
-  private final float[] zeros;
+  /** Points have none. */
+  private static final float[] NO_STD = {};
 
   /** Searches for points by Mahalanobis distance, and by density; made when they are first asked for. */
-  private volatile @Nullable Searches byDistance;
-
-  private volatile @Nullable Searches byDensity;
+  private final Map<Density, Searches> ofPoints = new ConcurrentHashMap<>();
 
   private volatile boolean closed;
 
@@ -110,7 +110,6 @@ public final class Searches implements AutoCloseable {
     this.name = name;
     this.isFull = isFull;
     this.dimension = dimension;
-    zeros = new float[0];
     boolean isCoded = Coordinates.of(name, isFull) != Coordinates.NONE;
     groups = Kernels.indexGroups(formula, isCoded, isFull, dimension);
     user = deferred ? BackgroundWarmUp.join(formula, threads) : null;
@@ -127,7 +126,6 @@ public final class Searches implements AutoCloseable {
     name = density.toString();
     isFull = owner.isFull;
     dimension = owner.dimension;
-    zeros = new float[dimension];
     boolean isOfKl = owner.formula.forward() == density.kernels();
     groups = Kernels.indexGroups(density, isOfKl && !isFull, isFull, dimension);
     user =
@@ -152,22 +150,19 @@ public final class Searches implements AutoCloseable {
 
   /** Returns those that rank references of points by density, or by Mahalanobis distance. */
   private Searches ofPoints(boolean areByDensity) {
-    Searches made = areByDensity ? byDensity : byDistance;
-    return made != null ? made : makeOfPoints(areByDensity);
+    Density density = areByDensity ? Density.EXCESS : Density.MAHALANOBIS;
+    Searches made = ofPoints.get(density);
+    return made != null ? made : makeOfPoints(density);
   }
 
-  private synchronized Searches makeOfPoints(boolean areByDensity) {
-    Searches made = areByDensity ? byDensity : byDistance; // perhaps by another thread
+  private synchronized Searches makeOfPoints(Density density) {
+    Searches made = ofPoints.get(density); // perhaps by another thread
     if (made == null) {
-      made = new Searches(areByDensity ? Density.EXCESS : Density.MAHALANOBIS, this);
+      made = new Searches(density, this);
       if (closed) { // meanwhile; the search is under way
         made.close();
       }
-      if (areByDensity) {
-        byDensity = made;
-      } else {
-        byDistance = made;
-      }
+      ofPoints.put(density, made);
     }
     return made;
   }
@@ -176,11 +171,7 @@ public final class Searches implements AutoCloseable {
   @Override
   public synchronized void close() {
     closed = true;
-    for (Searches points : new Searches[] {byDistance, byDensity}) {
-      if (points != null) {
-        points.close();
-      }
-    }
+    ofPoints.values().forEach(Searches::close);
     crew.close();
     if (user != null) {
       user.close();
@@ -356,7 +347,7 @@ public final class Searches implements AutoCloseable {
 
   /** Returns what is to be added to the values that are ranked. */
   private double shift(Snapshot snapshot) {
-    return formula.shift(Searcher.leastLogDet(formula, snapshot), dimension);
+    return formula.shift(References.least(formula, snapshot), dimension);
   }
 
   /** Does the passes of a call. */
@@ -386,13 +377,14 @@ public final class Searches implements AutoCloseable {
       float[] values,
       double[] proven) {
     Searches points = ofPoints(options.byDensity());
-    return points.query(snapshot, point, at, points.zeros, 0, options, ids, values, proven);
+    return points.query(snapshot, point, at, NO_STD, 0, options, ids, values, proven);
   }
 
   /**
    * Finds the references of one query, given by σ, and returns how many there are, or if the search is not complete {@code ~} of that. With one
    * thread a warm call allocates nothing.
    *
+   * @param std of a point nothing is read of it
    * @param proven takes the least divergence of other references, as far as is known, if it has an element
    * @throws dev.kullback.InvalidGaussianException as for a batch of one row
    * @throws IllegalArgumentException if the arrays are too short
