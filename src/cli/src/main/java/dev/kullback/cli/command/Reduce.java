@@ -349,6 +349,8 @@ final class Reduce implements Callable<Integer> {
           runs);
     }
     report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
+    report.put("to", to == null ? 1 : to).put("max_cost", maxCost).put("gate", gate);
+    report.put("min_weight", minWeight).put("cap", isCapped);
     report.put("components", size).put("total_cost", reduced.totalCost());
     report.put("rule", name).put("cost_unit", unit).put("mergers", costs.length);
     report.put("dropped", dropped).put("limited", isLimited);
