@@ -593,7 +593,7 @@ class DivergenceTest {
   }
 
   private static Gaussians diagonal(String numbers) {
-    double[] x = Stream.of(numbers.split(" ")).mapToDouble(Double::parseDouble).toArray();
+    double[] x = Batch.numbers(numbers);
     int d = x.length / 2;
     return DiagonalGaussians.ofVariance(Arrays.copyOf(x, d), Arrays.copyOfRange(x, d, 2 * d), d);
   }

@@ -17,7 +17,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -173,15 +172,15 @@ class FullGaussiansTest {
     "PACKED_SCALE_TRIL, 2, 0 0 0 0, 1 0 0 1 1 0 0 1, 'mean has 4 elements, [2, 2], but packed has 8; it must be [2, D(D+1)/2], 3 elements each, or one for all'"
   })
   void errorsNameThePlace(ScaleKind kind, int d, String mean, String matrix, String message) {
-    rejects(message, () -> Gaussians.of(kind, numbers(mean), numbers(matrix), d));
+    rejects(message, () -> Gaussians.of(kind, Batch.numbers(mean), Batch.numbers(matrix), d));
     rejects(
         message,
         () ->
-            Gaussians.of(kind, Batch.narrowed(numbers(mean)), Batch.narrowed(numbers(matrix)), d));
-  }
-
-  private static double[] numbers(String text) {
-    return Stream.of(text.split(" ")).mapToDouble(Double::parseDouble).toArray();
+            Gaussians.of(
+                kind,
+                Batch.narrowed(Batch.numbers(mean)),
+                Batch.narrowed(Batch.numbers(matrix)),
+                d));
   }
 
   private static void rejects(String message, ThrowingCallable call) {
@@ -207,53 +206,6 @@ class FullGaussiansTest {
           .isEqualTo(-0.5 * Math.log1p(-c * c), offset(1e-15))
           .isEqualTo(0.04715534857807, offset(1e-14));
     }
-  }
-
-  /** The textbook's Kalman filter, P = (I − KH)P, of a position and its derivatives: a wide prior, an accurate sensor. */
-  @Test
-  void matricesThatProgramsLeave() {
-    for (int d = 2; d <= 4; d++) {
-      double[][] f = new double[d][d];
-      double[][] transposed = new double[d][d];
-      double[][] p = new double[d][d];
-      for (int r = 0; r < d; r++) {
-        p[r][r] = 1e6;
-        double factorial = 1;
-        for (int c = r; c < d; c++) {
-          factorial *= Math.max(1, c - r);
-          transposed[c][r] = f[r][c] = 1 / factorial;
-        }
-      }
-      double most = 0;
-      for (int step = 0; step < 12; step++) {
-        p = product(product(f, p), transposed);
-        double[][] rest = new double[d][d];
-        for (int r = 0; r < d; r++) {
-          rest[r][r] = 1;
-          rest[r][0] -= p[r][0] / (p[0][0] + 1e-4);
-        }
-        p = product(rest, p);
-        double[] flat = Stream.of(p).flatMapToDouble(Arrays::stream).toArray();
-        for (int k = 0; k < d * d; k++) {
-          double scale = Math.sqrt(p[k / d][k / d] * p[k % d][k % d]);
-          most = Math.max(most, Math.abs(p[k / d][k % d] - p[k % d][k / d]) / scale);
-        }
-        checkMean(new double[d], flat, d);
-      }
-      assertThat(most).isBetween(1e-8, 1e-6);
-    }
-  }
-
-  private static double[][] product(double[][] a, double[][] b) {
-    double[][] product = new double[a.length][b[0].length];
-    for (int r = 0; r < a.length; r++) {
-      for (int c = 0; c < b[0].length; c++) {
-        for (int k = 0; k < b.length; k++) {
-          product[r][c] += a[r][k] * b[k][c];
-        }
-      }
-    }
-    return product;
   }
 
   /** Asserts that matrices that are not quite symmetric make the Gaussians of their means, to the promised accuracy. */
@@ -592,45 +544,6 @@ class FullGaussiansTest {
       assertThatThrownBy(() -> Gaussians.of(ScaleKind.PRECISION_MATRIX, mean, matrix, d))
           .hasMessage(
               "precision[%d] (Gaussian %1$d) is not positive definite: pivot %d is -3.0", bad, row);
-    }
-  }
-
-  /** Entries recomputed by vectors and one by one, whatever else their tile needs. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.testing.Engines#backends")
-  void sameBitsHoweverRefined(Backend backend) {
-    Random random = new Random(1);
-    for (int d : new int[] {1, 2, 5, 18, 66}) {
-      FullBatch one = FullBatch.random(true, 1, d, 1e3, 0, random);
-      int n = 37;
-      double[] mean = new double[n * d];
-      double[] tril = new double[n * d * d];
-      for (int i = 0; i < n; i++) {
-        double change = Math.pow(10, -i % 8); // among near ones some that the product settles
-        for (int h = 0; h < d; h++) {
-          mean[i * d + h] = one.mean()[h] + change * random.nextDouble();
-        }
-        for (int k = 0; k < d * d; k++) {
-          tril[i * d * d + k] = one.matrix()[k] * (1 + change * random.nextDouble());
-        }
-      }
-      FullBatch batch = new FullBatch(FullBatch.Kind.SCALE_TRIL, true, mean, tril, d);
-      FullGaussians all = batch.gaussians();
-      try (KlEngine engine = Engines.on(backend)) {
-        double[] whole = engine.pairwise(all, all, new double[n * n]);
-        for (int i = 0; i < n; i++) {
-          double[] row = engine.pairwise(batch.rows(i, i + 1).gaussians(), all, new double[n]);
-          Check.sameBits("row " + i, n, Arrays.copyOfRange(whole, i * n, (i + 1) * n), row);
-        }
-        // equal but for the means' last bit: all refined, and aligned is pair by pair
-        double[] next = Arrays.stream(mean).map(Math::nextUp).toArray();
-        FullGaussians other = FullGaussians.ofScaleTril(next, tril, d);
-        double[] near = engine.pairwise(all, other, new double[n * n]);
-        double[] aligned = engine.aligned(all, other, new double[n]);
-        for (int i = 0; i < n; i++) {
-          assertThat(near[i * n + i]).isPositive().isEqualTo(aligned[i]);
-        }
-      }
     }
   }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
@@ -531,7 +532,7 @@ class MixtureKlTest {
     "0.5 0.25 0.25, 0 1 1 3, 'offsets[2] is 1; it must be greater than offsets[1], which is 1'"
   })
   void badWeights(String weights, String offsets, String message) {
-    double[] w = Stream.of(weights.split(" ")).mapToDouble(Double::parseDouble).toArray();
+    double[] w = Batch.numbers(weights);
     int[] from = Stream.of(offsets.split(" ")).mapToInt(Integer::parseInt).toArray();
     Gaussians g = DiagonalGaussians.ofStd(new double[3], new double[] {1, 1, 1}, 1);
     rejects(message, () -> Mixtures.of(g, w, from));

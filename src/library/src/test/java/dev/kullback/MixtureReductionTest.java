@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.WarmCalls;
 import java.util.ArrayList;
@@ -17,7 +18,6 @@ import java.util.function.Function;
 import java.util.function.IntFunction;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -751,9 +751,9 @@ class MixtureReductionTest {
   void trackerComponentLibraryExample1(boolean isFull) {
     Mix left =
         new Mix(
-            numbers("0.15 0.18 0.24 0.19 0.16 0.08"),
-            numbers("1.4353333333333333 2.2 0.81 0.48 0.91 2.77"),
-            numbers("0.039604888888888891 0.0305 0.10499999999999998 0.0174 0.0102 0.0115"),
+            Batch.numbers("0.15 0.18 0.24 0.19 0.16 0.08"),
+            Batch.numbers("1.4353333333333333 2.2 0.81 0.48 0.91 2.77"),
+            Batch.numbers("0.039604888888888891 0.0305 0.10499999999999998 0.0174 0.0102 0.0115"),
             isFull);
     Mix mix = new Mix(CROUSE.weights, CROUSE.means, CROUSE.covariances, isFull);
     assertLeft(mix.reduce(6, INFINITY), left, 1e-15, 1e-16);
@@ -774,27 +774,23 @@ class MixtureReductionTest {
   void trackerComponentLibraryInTwoDimensions() {
     Mix mix =
         new Mix(
-            numbers("0.05 0.15 0.1 0.2 0.12 0.08 0.18 0.12"),
-            numbers("0 0 0.3 0.1 2 1.5 2.2 1.3 -1 2 -1.2 2.3 4 -1 0.5 -0.4"),
-            numbers(
+            Batch.numbers("0.05 0.15 0.1 0.2 0.12 0.08 0.18 0.12"),
+            Batch.numbers("0 0 0.3 0.1 2 1.5 2.2 1.3 -1 2 -1.2 2.3 4 -1 0.5 -0.4"),
+            Batch.numbers(
                 "0.2 0.05 0.05 0.3 0.15 -0.02 -0.02 0.1 0.3 0.1 0.1 0.25 0.2 0 0 0.2"
                     + " 0.4 0.12 0.12 0.35 0.25 -0.05 -0.05 0.2 0.5 0.2 0.2 0.6 0.1 0.03 0.03 0.12"),
             true);
     Mix left =
         new Mix(
-            numbers("0.32 0.3 0.2 0.18"),
-            numbers(
+            Batch.numbers("0.32 0.3 0.2 0.18"),
+            Batch.numbers(
                 "0.328125 -0.10312500000000002 2.1333333333333333 1.3666666666666667 -1.0799999999999998 2.1199999999999997 4 -1"),
-            numbers(
+            Batch.numbers(
                 "0.16733398437500002 -0.017412109375000005 -0.017412109375000005 0.19280273437500001"
                     + " 0.24222222222222223 0.024444444444444439 0.024444444444444439 0.22555555555555556"
                     + " 0.3496 0.0376 0.0376 0.3116 0.5 0.2 0.2 0.6"),
             true);
     assertLeft(mix.reduce(4, INFINITY), left, 1e-14, 1e-14);
-  }
-
-  private static double[] numbers(String text) {
-    return Stream.of(text.split(" ")).mapToDouble(Double::parseDouble).toArray();
   }
 
   // --- calls
@@ -1360,11 +1356,12 @@ class MixtureReductionTest {
       String message) {
     ScalePolicy policy =
         kind == ScaleKind.STD ? ScalePolicy.DETERMINISTIC_IF_ZERO : ScalePolicy.STRICT;
-    Gaussians components = Gaussians.of(kind, numbers(means), numbers(scales), 1, policy);
+    Gaussians components =
+        Gaussians.of(kind, Batch.numbers(means), Batch.numbers(scales), 1, policy);
     assertThatIllegalArgumentException()
         .isThrownBy(() ->
             MixtureReduction.runnalls(
-                Mixtures.unnormalized(components, numbers(weights)), size, maxCost, _ -> {}))
+                Mixtures.unnormalized(components, Batch.numbers(weights)), size, maxCost, _ -> {}))
         .withMessageContaining(message);
   }
 

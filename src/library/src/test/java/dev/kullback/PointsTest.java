@@ -233,23 +233,19 @@ class PointsTest {
     double[] means = {1, -1, 0, 0, -1.5, 2.5};
     Mixtures mixture =
         Mixtures.of(
-            Gaussians.of(kind, means, numbers(scales), 2), new double[] {0.25, 0.625, 0.125});
+            Gaussians.of(kind, means, Batch.numbers(scales), 2), new double[] {0.25, 0.625, 0.125});
     Gaussians points = DiagonalGaussians.ofPoints(new double[] {0, 0, 1.5, -0.75, -2, 3, 40, 3}, 2);
     for (Backend backend : Engines.backends().toList()) {
       try (KlEngine engine = Engines.on(backend)) {
         double[] found = engine.logLikelihood(points, mixture);
         for (int i = 0; i < found.length; i++) {
-          double expected = numbers(logs)[i];
+          double expected = Batch.numbers(logs)[i];
           assertThat(found[i]).isCloseTo(expected, within(-1e-12 * expected));
         }
         assertThat(engine.responsibilities(points, mixture, new double[12]))
-            .containsExactly(numbers(shares), within(1e-12));
+            .containsExactly(Batch.numbers(shares), within(1e-12));
       }
     }
-  }
-
-  private static double[] numbers(String text) {
-    return Stream.of(text.split(" ")).mapToDouble(Double::parseDouble).toArray();
   }
 
   /** Of many components, some of which do not count, and of points so far that no density is above 0. */

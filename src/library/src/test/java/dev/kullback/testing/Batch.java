@@ -136,4 +136,9 @@ public record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, 
     }
     return result;
   }
+
+  /** Reads numbers with blanks between them, as a table of a test has them. */
+  public static double[] numbers(String text) {
+    return Arrays.stream(text.split(" ")).mapToDouble(Double::parseDouble).toArray();
+  }
 }
