@@ -74,7 +74,7 @@ class FileOperations {
     } catch (IOException | UnsupportedOperationException e) {
       Files.copy(file, name);
       try (FileChannel channel = FileChannel.open(name, StandardOpenOption.WRITE)) {
-        channel.force(true);
+        force(channel);
       }
     }
   }
@@ -83,8 +83,13 @@ class FileOperations {
   void force(Path file, MemorySegment mapped) throws IOException {
     mapped.force();
     try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
-      channel.force(true);
+      force(channel);
     }
+  }
+
+  /** Waits until what a file or a folder holds is on the disk. */
+  void force(FileChannel channel) throws IOException {
+    channel.force(true);
   }
 
   /** Makes a file, and fails if there is one of the name, be it another process's that is not seen otherwise. */
@@ -107,7 +112,7 @@ class FileOperations {
           channel.write(buffer);
         }
       }
-      channel.force(true);
+      force(channel);
     }
   }
 
@@ -124,7 +129,7 @@ class FileOperations {
   void sync(Path folder) throws IOException {
     if (!WINDOWS) {
       try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
-        channel.force(true);
+        force(channel);
       }
     }
   }

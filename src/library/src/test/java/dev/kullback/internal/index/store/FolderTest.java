@@ -29,8 +29,6 @@ import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
@@ -43,13 +41,46 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Files of an index: what is read back, what is refused, and what is left where a process ends in the middle. */
 @Timeout(value = 600, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class FolderTest {
   private static final long[] MANY = LongStream.range(0, 3000).map(id -> 3 * id).toArray();
+  private static final long REMOVED = MANY[2];
 
   @TempDir private Path scratch;
+
+  /** Opens or makes an index in the test's folder. */
+  private Index open() {
+    return TestFiles.open(scratch);
+  }
+
+  private static Index read(Path folder) {
+    return Index.openReadOnly(folder, Wanted.of(0));
+  }
+
+  /** Adds Gaussians whose ids are their versions. */
+  private static void add(Index index, long... ids) {
+    index.add(ids, Content.batch(ids));
+  }
+
+  /** Makes an index of many, one of them removed. */
+  private Index filled() {
+    Index index = open();
+    add(index, MANY);
+    index.remove(REMOVED);
+    index.commit();
+    return index;
+  }
+
+  /** Opens an index from its files alone, and checks what it holds. */
+  private static void holds(Path folder, Map<Long, Long> content) {
+    try (Index index = TestFiles.open(folder)) {
+      assertThat(Content.of(index)).isEqualTo(content);
+      index.verify();
+    }
+  }
 
   @Test
   void whatWasCommittedIsReadBack() throws IOException {
@@ -87,16 +118,18 @@ class FolderTest {
   @Test
   void commitsWriteWhatChanged() throws IOException {
     List<String> written = new ArrayList<>();
-    FileOperations files =
-        new FileOperations() {
+    TestFiles files =
+        new TestFiles() {
           @Override
-          void write(Path file, MemorySegment bytes) throws IOException {
-            written.add(file.getFileName().toString());
-            super.write(file, bytes);
+          void step(String name, Path file, Operation whole, Operation half) throws IOException {
+            if (name.equals("write")) {
+              written.add(file.getFileName().toString());
+            }
+            whole.run();
           }
         };
-    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
-      index.add(MANY, Content.batch(MANY));
+    try (Index index = TestFiles.open(scratch, files)) {
+      add(index, MANY);
       index.commit();
       written.clear();
       assertThat(index.commit()).isFalse();
@@ -105,9 +138,9 @@ class FolderTest {
       index.commit();
       assertThat(written).containsExactly("deleted-000002.bin.tmp", "manifest.tmp");
       written.clear();
-      index.add(new long[] {6}, Content.batch(6));
-      index.add(new long[] {7}, Content.batch(7));
-      index.add(new long[] {-1}, Content.batch(-1));
+      add(index, 6);
+      add(index, 7);
+      add(index, -1);
       index.commit();
       assertThat(written)
           .containsExactly("segment-000003.bin.tmp", "deleted-000004.bin.tmp", "manifest.tmp");
@@ -119,7 +152,7 @@ class FolderTest {
       assertThat(names()).hasSize(6);
     }
     written.clear();
-    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+    try (Index index = TestFiles.open(scratch, files)) {
       assertThat(index.commit()).isFalse();
       assertThat(written).isEmpty();
       assertThat(Content.of(index)).containsEntry(7L, 8L).hasSize(MANY.length + 2);
@@ -151,14 +184,10 @@ class FolderTest {
     refused(scratch.resolve("none"), 0, "there is no such folder");
     refused(scratch, 0, "is not the folder of an index: it has no file named manifest");
     for (Path folder : List.of(scratch.resolve("none"), scratch)) {
-      assertThatThrownBy(() -> Index.openReadOnly(folder, Wanted.of(0)).close())
+      assertThatThrownBy(() -> read(folder).close())
           .isInstanceOf(UncheckedIOException.class)
-          .hasMessageStartingWith(
-              folder.equals(scratch)
-                  ? scratch.toRealPath()
-                      + ": is not the folder of an index: it has no file named manifest; if another"
-                  : folder + ": there is no such folder; if another")
-          .hasMessageEndingWith("; if another process makes the index, try again when it has");
+          .hasMessageMatching(
+              "/.*(: there is no such folder|no file named manifest); if another process makes the index, try again when it has");
     }
     refused(Files.writeString(scratch.resolve("letter.txt"), "Dear"), 1, "is not a folder");
     Path link = Files.createSymbolicLink(scratch.resolve("link"), Path.of("nowhere"));
@@ -170,30 +199,22 @@ class FolderTest {
   /** What systems and people put into folders is left alone; what may be of another index is not. */
   @Test
   void foldersThatAreNotEmpty() throws IOException {
-    Map<String, String> others = new TreeMap<>();
-    for (String name :
+    String text = "of another program";
+    List<String> others =
         List.of(
-            ".DS_Store",
-            ".nfs000001",
-            ".gitkeep",
-            "README.md",
-            "segment",
-            "deleted-1.txt",
-            "lock")) {
-      others.put(name, "of another program");
-      Files.writeString(scratch.resolve(name), "of another program");
+            ".DS_Store", ".nfs000001", ".gitkeep", "README.md", "segment", "deleted-1.txt", "lock");
+    for (String name : others) {
+      Files.writeString(scratch.resolve(name), text);
     }
     Files.createDirectories(scratch.resolve("lost+found"));
     Files.createDirectories(scratch.resolve(".snapshot/segment-000001.bin"));
-    try (Index index = Index.open(scratch, 1)) {
-      index.add(MANY, Content.batch(MANY));
-      index.commit();
+    try (Index index = filled()) {
       index.remove(MANY);
       index.commit();
     }
-    Index.openReadOnly(scratch, Wanted.of(0)).close();
-    for (String name : others.keySet()) {
-      assertThat(scratch.resolve(name)).hasContent(others.get(name));
+    read(scratch).close();
+    for (String name : others) {
+      assertThat(scratch.resolve(name)).hasContent(text);
     }
     assertThat(scratch.resolve(".snapshot/segment-000001.bin")).isDirectory();
     assertThat(scratch.resolve("lost+found")).isDirectory();
@@ -202,21 +223,22 @@ class FolderTest {
     String lost = "has no file named manifest, but has segment-000001.bin: restore";
     corrupt(orphans, 1, lost);
     corrupt(orphans, 0, lost);
-    assertThatThrownBy(() -> Index.openReadOnly(orphans, Wanted.of(0)).close())
+    assertThatThrownBy(() -> read(orphans).close())
         .isInstanceOf(CorruptIndexException.class)
         .hasMessageContaining(lost);
     Path foreign = Files.createDirectory(scratch.resolve("foreign"));
-    Files.writeString(foreign.resolve("manifest.tmp"), "of another program");
+    Files.writeString(foreign.resolve("manifest.tmp"), text);
     refused(foreign, 1, "manifest.tmp: is not an index's");
-    assertThat(foreign.resolve("manifest.tmp")).hasContent("of another program");
+    assertThat(foreign.resolve("manifest.tmp")).hasContent(text);
   }
 
   @Test
   void foldersThatAreOpen() throws Exception {
     Path folder = scratch.resolve("index");
     Index index = Index.open(folder, 1);
-    held(folder, 1, "is open in this process already");
-    held(scratch.resolve("index/../index"), 0, "is open in this process already");
+    for (Path path : List.of(folder, scratch.resolve("index/../index"))) {
+      refused(IndexLockedException.class, path, 1, "is open in this process already");
+    }
     assertThat(openElsewhere(folder))
         .contains("IndexLockedException")
         .containsPattern(
@@ -227,37 +249,20 @@ class FolderTest {
     Index.open(folder, 1).close();
   }
 
-  /**
-   * Opens an index in a process of its own, and returns what it prints.
-   *
-   * @param ids to add and to commit
-   */
+  /** Opens an index in a process of its own, adds and commits ids, and returns what it prints. */
   private static String openElsewhere(Path folder, String... ids) throws Exception {
-    return openElsewhere(false, folder, ids);
+    return openElsewhere(List.of(), folder, ids);
   }
 
-  /**
-   * Does so.
-   *
-   * @param restricted whether files that others may only read are to be so for the process, be it root's
-   */
-  private static String openElsewhere(boolean restricted, Path folder, String... ids)
+  private static String openElsewhere(List<String> command, Path folder, String... ids)
       throws Exception {
-    List<String> command = new ArrayList<>();
-    if (restricted && System.getProperty("user.name").equals("root")) {
-      command.addAll(List.of("setpriv", "--reuid=65534", "--inh-caps=-all", "--bounding-set=-all"));
-    }
-    command.addAll(
-        List.of(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "--add-modules",
-            "jdk.incubator.vector",
-            "-cp",
-            System.getProperty("java.class.path"),
-            Open.class.getName(),
-            folder.toString()));
-    command.addAll(List.of(ids));
-    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    List<String> all = new ArrayList<>(command);
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    String classes = System.getProperty("java.class.path");
+    all.addAll(List.of(java, "--add-modules", "jdk.incubator.vector", "-cp", classes));
+    all.addAll(List.of(Open.class.getName(), folder.toString()));
+    all.addAll(List.of(ids));
+    Process process = new ProcessBuilder(all).redirectErrorStream(true).start();
     return new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
   }
 
@@ -268,7 +273,7 @@ class FolderTest {
         System.out.println("opened " + index.size());
         for (int k = 1; k < args.length; k++) {
           long id = Long.parseLong(args[k]);
-          index.add(new long[] {id}, Content.batch(id));
+          add(index, id);
           index.commit();
           System.out.println("committed " + id);
         }
@@ -281,16 +286,18 @@ class FolderTest {
   /** Each file, changed in each way, is refused by its name; a segment's data only by a verification. */
   @Test
   void changedFiles() throws IOException {
-    try (Index index = Index.open(scratch, 1)) {
-      index.add(MANY, Content.batch(MANY));
+    try (Index index = open()) {
+      add(index, MANY);
       index.remove(3);
       index.commit(new byte[] {5, 6});
     }
     String copy = "; restore the folder from a copy";
     change("manifest", bytes -> bytes[40] ^= 1, "is incomplete or was changed" + copy);
     change("manifest", bytes -> bytes[0] = 'K', "is not the manifest of an index" + copy);
-    replace("manifest", text -> text.substring(0, text.length() - 1), "is incomplete or was");
-    replace("manifest", text -> text.substring(0, text.indexOf("checksum")), "is incomplete");
+    String manifest = Files.readString(scratch.resolve("manifest"));
+    for (int length : new int[] {manifest.length() - 1, manifest.indexOf("checksum")}) {
+      replace("manifest", text -> text.substring(0, length), "is incomplete or was changed");
+    }
     replace("manifest", text -> text.substring(0, 10), "is not the manifest of an index");
     replace("manifest", text -> "", "is not the manifest of an index");
     replace(
@@ -304,62 +311,56 @@ class FolderTest {
           text -> text.replace("index 1\n", "index " + damaged + "\n"),
           "is incomplete or was changed" + copy);
     }
-    replace("manifest", text -> signed(text, "dimension 1", "dimension 0"), "invalid number 0");
-    replace(
-        "manifest", text -> signed(text, "dimension 1", "dimension 99999999"), "number 99999999");
-    replace(
-        "manifest", text -> signed(text, "next ", "next 900000000000000000"), "invalid number 9");
-    replace(
-        "manifest",
-        text -> signed(text, segmentLine(text), segmentLine(text).repeat(2)),
-        "names a segment twice");
-    replace("manifest", text -> signed(text, "dimension 1", "size 1"), "unknown line \"size 1\"");
-    replace(
-        "manifest", text -> signed(text, "data BQY=\n", "data ?\n"), "invalid data of the user");
-    String most = "A".repeat((1 << 16) / 3 * 4 + 4);
-    replace("manifest", text -> signed(text, "BQY=", most), "invalid data of the user");
-    replace("manifest", text -> signed(text, "data BQY=", "data BQY= 1"), "unknown line \"data");
-    replace("manifest", text -> signed(text, "data BQY=", "date BQY="), "unknown line \"date");
-    replace("manifest", text -> signed(text, "segment-", "../segment-"), "none of an index");
-    replace("manifest", text -> signed(text, " 3000 1 ", " 3000 2 "), "checksum is wrong");
-    replace("manifest", text -> signed(text, " 3000 1 ", " 2999 1 "), "checksum is wrong");
+    String line = manifest.lines().filter(l -> l.startsWith("segment ")).findFirst().orElseThrow();
+    String[][] lies = {
+      {"dimension 1", "dimension 0", "invalid number 0"},
+      {"dimension 1", "dimension 99999999", "number 99999999"},
+      {"next ", "next 900000000000000000", "invalid number 9"},
+      {line, line + "\n" + line, "names a segment twice"},
+      {"dimension 1", "size 1", "unknown line \"size 1\""},
+      {"data BQY=\n", "data ?\n", "invalid data of the user"},
+      {"BQY=", "A".repeat((1 << 16) / 3 * 4 + 4), "invalid data of the user"},
+      {"data BQY=", "data BQY= 1", "unknown line \"data"},
+      {"data BQY=", "date BQY=", "unknown line \"date"},
+      {"segment-", "../segment-", "none of an index"},
+      {" 3000 1 ", " 3000 2 ", "checksum is wrong"},
+      {" 3000 1 ", " 2999 1 ", "checksum is wrong"}
+    };
+    for (String[] lie : lies) {
+      replace("manifest", text -> signed(text, lie[0], lie[1]), lie[2]);
+    }
     for (String name : new String[] {"segment-000001.bin", "deleted-000002.bin"}) {
       change(name, bytes -> bytes[0] ^= 1, "");
       replace(name, text -> text.substring(1), "bytes and should have ");
       replace(name, text -> "", "has 0 bytes and should have ");
-      byte[] before = Files.readAllBytes(scratch.resolve(name));
-      Files.delete(scratch.resolve(name));
+      Path away = Files.move(scratch.resolve(name), scratch.resolve("away"));
       corrupt(scratch, 0, name + ": is missing" + copy);
-      Files.write(scratch.resolve(name), before);
+      Files.move(away, scratch.resolve(name));
     }
+    String wrong = "was changed: its checksum is wrong" + copy;
     for (int at : new int[] {8, 9, 10, 11, 12, 100}) { // the version is at 8
-      change(
-          "segment-000001.bin",
-          bytes -> bytes[at] ^= 1,
-          "was changed: its checksum is wrong" + copy);
+      change("segment-000001.bin", bytes -> bytes[at] ^= 1, wrong);
     }
-    byte[] other = Files.readAllBytes(scratch.resolve("segment-000001.bin"));
-    byte[] first = other.clone();
+    Path segment = scratch.resolve("segment-000001.bin");
+    byte[] first = Files.readAllBytes(segment);
+    byte[] other = first.clone();
     other[8] = 3;
-    Files.write(scratch.resolve("segment-000001.bin"), other);
+    Files.write(segment, other);
     replace(
         UncheckedIOException.class,
         "manifest",
         text -> signed(text, checksums(first), checksums(other)),
         "has version 3 of the format, but this library reads 1 and 2; use the library that wrote it");
-    Files.write(scratch.resolve("segment-000001.bin"), first);
-    Path segment = scratch.resolve("segment-000001.bin");
-    byte[] before = Files.readAllBytes(segment);
-    byte[] changed = before.clone();
-    changed[changed.length / 2] ^= 1;
-    Files.write(segment, changed);
-    try (Index index = Index.open(scratch, 1)) {
+    other[8] = first[8];
+    other[other.length / 2] ^= 1;
+    Files.write(segment, other);
+    try (Index index = open()) {
       assertThatExceptionOfType(CorruptIndexException.class)
           .isThrownBy(index::verify)
-          .withMessage(segment.toRealPath() + ": was changed: its checksum is wrong" + copy);
+          .withMessage(segment.toRealPath() + ": " + wrong);
     }
-    Files.write(segment, before);
-    try (Index index = Index.open(scratch, 1)) {
+    Files.write(segment, first);
+    try (Index index = open()) {
       index.verify();
       assertThat(index.size()).isEqualTo(MANY.length - 1);
     }
@@ -372,16 +373,18 @@ class FolderTest {
   }
 
   private void change(String name, Consumer<byte[]> change, String message) throws IOException {
-    Path file = scratch.resolve(name);
-    byte[] before = Files.readAllBytes(file);
-    byte[] after = before.clone();
-    change.accept(after);
-    Files.write(file, after);
-    corrupt(scratch, 0, name + ": ", message);
-    Files.write(file, before);
+    replace(
+        name,
+        text -> {
+          byte[] bytes = text.getBytes(StandardCharsets.ISO_8859_1);
+          change.accept(bytes);
+          return new String(bytes, StandardCharsets.ISO_8859_1);
+        },
+        name + ": ",
+        message);
   }
 
-  private void replace(String name, UnaryOperator<String> change, String message)
+  private void replace(String name, UnaryOperator<String> change, String... message)
       throws IOException {
     replace(CorruptIndexException.class, name, change, message);
   }
@@ -390,19 +393,13 @@ class FolderTest {
       Class<? extends UncheckedIOException> type,
       String name,
       UnaryOperator<String> change,
-      String message)
+      String... message)
       throws IOException {
     Path file = scratch.resolve(name);
-    byte[] before = Files.readAllBytes(file);
-    String after = change.apply(new String(before, StandardCharsets.ISO_8859_1));
-    Files.write(file, after.getBytes(StandardCharsets.ISO_8859_1));
+    String before = Files.readString(file, StandardCharsets.ISO_8859_1);
+    Files.writeString(file, change.apply(before), StandardCharsets.ISO_8859_1);
     refused(type, scratch, 0, message);
-    Files.write(file, before);
-  }
-
-  private static String segmentLine(String text) {
-    return text.lines().filter(line -> line.startsWith("segment ")).findFirst().orElseThrow()
-        + "\n";
+    Files.writeString(file, before, StandardCharsets.ISO_8859_1);
   }
 
   /** A manifest with another word, and with its checksum right. */
@@ -421,10 +418,6 @@ class FolderTest {
     refused(CorruptIndexException.class, folder, dimension, message);
   }
 
-  private static void held(Path folder, int dimension, String... message) {
-    refused(IndexLockedException.class, folder, dimension, message);
-  }
-
   private static void refused(
       Class<? extends UncheckedIOException> type, Path folder, int dimension, String... message) {
     assertThatThrownBy(() -> Index.open(folder, dimension).close())
@@ -434,16 +427,6 @@ class FolderTest {
     if (type == UncheckedIOException.class) { // it is as someone wrote it
       assertThatThrownBy(() -> Index.open(folder, dimension).close())
           .hasMessageNotContaining("copy");
-    }
-  }
-
-  @Test
-  void anIndexInMemoryHasNoFiles() {
-    try (Index index = Index.inMemory(1)) {
-      assertThatIllegalStateException()
-          .isThrownBy(index::commit)
-          .withMessageContaining("KlIndex.builder(dimension).open(folder)");
-      assertThatIllegalStateException().isThrownBy(index::verify);
     }
   }
 
@@ -471,10 +454,8 @@ class FolderTest {
       for (int damages = random.nextInt(3); damages >= 0; damages--) {
         damage(files, states, random);
       }
-      for (String name : files.keySet()) {
-        Files.writeString(folder.resolve(name), files.get(name), StandardCharsets.ISO_8859_1);
-      }
-      opened += reads(() -> Index.openReadOnly(folder, Wanted.of(0))) ? 1 : 0;
+      restore(folder, files);
+      opened += reads(() -> read(folder)) ? 1 : 0;
       assertThat(contents(folder)).as("%s", files.keySet()).isEqualTo(files);
       opened += reads(() -> Index.open(folder, 0)) ? 1 : 0;
       reads(() -> Index.open(folder, 2));
@@ -496,8 +477,8 @@ class FolderTest {
   /** An index after each of some commits. */
   private static List<Map<String, String>> states(Path folder) throws IOException {
     List<Map<String, String>> states = new ArrayList<>();
-    try (Index index = Index.open(folder, 1)) {
-      index.add(MANY, Content.batch(MANY));
+    try (Index index = TestFiles.open(folder)) {
+      add(index, MANY);
       for (int k = 0; k < 4; k++) {
         index.replace(new long[] {k, k + 3}, Content.batch(k, k));
         index.commit();
@@ -564,9 +545,9 @@ class FolderTest {
     Files.writeString(scratch.resolve("manifest"), manifest);
     corrupt(scratch, 1, "or of another index; restore the manifest that belongs to them");
     Files.writeString(scratch.resolve("manifest"), now.get("manifest"));
-    try (Index index = Index.open(scratch, 1)) {
+    try (Index index = open()) {
       index.verify();
-      index.add(new long[] {-5}, Content.batch(5));
+      add(index, -5);
       index.commit();
     }
     assertThat(contents(scratch)).hasSizeLessThanOrEqualTo(now.size() + 1);
@@ -575,10 +556,10 @@ class FolderTest {
   /** Where another writer has committed all the same, as locks do not work everywhere, a commit is refused and loses nothing. */
   @Test
   void commitsBesideAnotherWriter() throws Exception {
-    try (Index index = Index.open(scratch, 1)) {
-      index.add(new long[] {1}, Content.batch(1));
+    try (Index index = open()) {
+      add(index, 1);
       index.commit();
-      index.add(new long[] {2}, Content.batch(2));
+      add(index, 2);
       Files.delete(scratch.resolve("lock"));
       assertThat(openElsewhere(scratch, "77")).contains("opened 1").contains("committed");
       Map<String, String> before = contents(scratch);
@@ -589,9 +570,9 @@ class FolderTest {
         assertThat(contents(scratch)).isEqualTo(before);
       }
     }
-    try (Index index = Index.open(scratch, 1)) {
+    try (Index index = open()) {
       assertThat(Content.of(index)).isEqualTo(Map.of(1L, 1L, 77L, 77L));
-      index.add(new long[] {2}, Content.batch(2));
+      add(index, 2);
       Files.delete(scratch.resolve("manifest"));
       assertThatExceptionOfType(UncheckedIOException.class)
           .isThrownBy(index::commit)
@@ -599,37 +580,68 @@ class FolderTest {
     }
   }
 
-  /** A commit that may or may not have replaced the manifest is no other writer's. */
+  /** Fails to replace the manifest, though it may have done it, while it is told to. */
+  private static final class Doubt extends TestFiles {
+    private boolean fails;
+    private boolean replaces;
+
+    @Override
+    void step(String name, Path file, Operation whole, Operation half) throws IOException {
+      boolean isDoubtful = fails && commits(name, file);
+      if (!isDoubtful || replaces) {
+        whole.run();
+      }
+      if (isDoubtful) {
+        throw new IOException("made up");
+      }
+    }
+
+    void commit(Index index, boolean replaces) {
+      fails = true;
+      this.replaces = replaces;
+      assertThatExceptionOfType(UncheckedIOException.class).isThrownBy(index::commit);
+      fails = false;
+    }
+  }
+
+  /** A commit that may or may not have replaced the manifest is no other writer's, and what is undone after it is. */
   @Test
   void commitsAfterOneInDoubt() throws IOException {
-    AtomicInteger renames = new AtomicInteger(-1);
-    FileOperations files =
-        new FileOperations() {
-          @Override
-          void rename(Path from, Path to) throws IOException {
-            boolean fails = to.endsWith("manifest") && renames.get() >= 0;
-            if (!fails || renames.get() == 1) {
-              super.rename(from, to);
-            }
-            if (fails) {
-              throw new IOException("made up");
-            }
-          }
-        };
-    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+    Doubt files = new Doubt();
+    try (Index index = TestFiles.open(scratch, files)) {
       for (int doubt = 0; doubt < 2; doubt++) {
         index.replace(new long[] {1}, Content.batch(doubt));
-        renames.set(doubt);
-        assertThatExceptionOfType(UncheckedIOException.class).isThrownBy(index::commit);
-        renames.set(-1);
+        files.commit(index, doubt == 1);
         index.replace(new long[] {2}, Content.batch(doubt));
         assertThat(index.commit()).isTrue();
         assertThat(contents(scratch)).hasSize(3); // nothing is left
       }
+      add(index, 3);
+      files.commit(index, true);
+      index.remove(3);
+      assertThat(index.commit()).isTrue();
     }
-    try (Index index = Index.open(scratch, 1)) {
-      assertThat(Content.of(index)).isEqualTo(Map.of(1L, 1L, 2L, 1L));
+    holds(scratch, Map.of(1L, 1L, 2L, 1L));
+  }
+
+  /** No commit names a file that something else has deleted, nor deletes what a manifest that may be in the folder names. */
+  @Test
+  void commitsNameOnlyWhatIsThere() throws IOException {
+    Doubt files = new Doubt();
+    try (Index index = TestFiles.open(scratch, files)) {
+      add(index, MANY);
+      files.commit(index, true);
+    }
+    try (Index index = open()) {
       index.verify();
+      assertThat(index.size()).isEqualTo(MANY.length);
+      Files.delete(scratch.resolve(segmentsAndDeletions().iterator().next()));
+      add(index, -1);
+      String manifest = Files.readString(scratch.resolve("manifest"));
+      assertThatExceptionOfType(CorruptIndexException.class)
+          .isThrownBy(index::commit)
+          .withMessageContaining("segment-000001.bin: is missing; restore the folder from a copy");
+      assertThat(Files.readString(scratch.resolve("manifest"))).isEqualTo(manifest);
     }
   }
 
@@ -637,143 +649,119 @@ class FolderTest {
   @Test
   void foldersThatMayOnlyBeRead() throws Exception {
     Path folder = scratch.resolve("index");
-    try (Index index = Index.open(folder, 1)) {
-      index.add(MANY, Content.batch(MANY));
+    try (Index index = TestFiles.open(folder)) {
+      add(index, MANY);
       index.commit();
     }
     Map<String, String> before = contents(folder);
-    Files.setPosixFilePermissions(scratch, PosixFilePermissions.fromString("rwxr-xr-x"));
-    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("r-xr-xr-x"));
+    permit(scratch, "rwxr-xr-x");
+    permit(folder, "r-xr-xr-x");
     for (String name : before.keySet()) {
-      Files.setPosixFilePermissions(
-          folder.resolve(name), PosixFilePermissions.fromString("r--r--r--"));
+      permit(folder.resolve(name), "r--r--r--");
     }
+    List<String> command = // root may write whatever others may only read
+        System.getProperty("user.name").equals("root")
+            ? List.of("setpriv", "--reuid=65534", "--inh-caps=-all", "--bounding-set=-all")
+            : List.of();
     try {
-      assertThat(openElsewhere(true, folder, "7"))
+      assertThat(openElsewhere(command, folder, "7"))
           .contains("opened " + MANY.length)
           .contains(folder.toRealPath() + ": permission denied (" + folder.toRealPath() + "/lock)");
-      Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("---------"));
-      assertThat(openElsewhere(true, folder, "7"))
+      permit(folder, "---------");
+      assertThat(openElsewhere(command, folder, "7"))
           .contains(": permission denied")
           .doesNotContain("no file named");
     } finally {
-      Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwxr-xr-x"));
+      permit(folder, "rwxr-xr-x");
     }
     assertThat(contents(folder)).isEqualTo(before);
   }
 
-  /** Readers see the last commit, beside a writer too, and change nothing. */
+  private static void permit(Path path, String permissions) throws IOException {
+    Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(permissions));
+  }
+
+  /** Readers see the last commit, beside a writer too, and change nothing; refreshed, they open only what is new. */
   @Test
   void readersBesideAWriter() throws IOException {
-    try (Index index = Index.open(scratch, 1)) {
-      index.add(MANY, Content.batch(MANY));
+    try (Index index = filled();
+        Index reader = read(scratch)) {
+      assertThat(reader.refresh()).isFalse();
+      index.remove(MANY[3]);
+      add(index, 1);
+      assertThat(reader.refresh()).isFalse(); // what is not committed is not seen
       index.commit();
-      Index reader = Index.openReadOnly(scratch, Wanted.of(0));
-      index.remove(3);
-      index.add(new long[] {1}, Content.batch(1));
-      index.commit();
-      try (reader;
-          Index later = Index.openReadOnly(scratch, Wanted.of(0))) {
-        assertThat(reader.size()).isEqualTo(MANY.length);
+      try (Index later = read(scratch)) {
+        assertThat(reader.size()).isEqualTo(MANY.length - 1);
         reader.verify(); // though its files are deleted
         later.verify();
-        assertThat(later.contains(3)).isFalse();
+        assertThat(later.contains(MANY[3])).isFalse();
         assertThat(later.contains(1)).isTrue();
-        for (Runnable change :
-            List.<Runnable>of(
-                () -> reader.add(new long[] {2}, Content.batch(2)),
-                () -> reader.replace(new long[] {2}, Content.batch(2)),
-                () -> reader.remove(2),
-                reader::commit)) {
-          assertThatIllegalStateException()
-              .isThrownBy(change::run)
-              .withMessageContaining("was opened read only");
-        }
       }
-    }
-  }
-
-  /** Commits 100 versions of all that an index has. */
-  private static void replaceAgain(Index index, long[] ids) {
-    for (long version = 1; version <= 100; version++) {
-      long[] versions = new long[ids.length];
-      Arrays.fill(versions, version);
-      index.replace(ids, Content.batch(versions));
-      index.commit();
-    }
-  }
-
-  /** Readers that open the folder while commits replace its files see one of these commits, and never an earlier one than before. */
-  @Test
-  void readersWhileAWriterCommits() throws Exception {
-    int group = 5000; // enough to be mapped
-    long[] ids = LongStream.range(0, group).toArray();
-    try (Index index = Index.open(scratch, 1);
-        ExecutorService writers = Executors.newSingleThreadExecutor()) {
-      index.add(ids, Content.batch(new long[group]));
-      index.commit();
-      Future<?> writes = writers.submit(() -> replaceAgain(index, ids));
-      long last = 0;
-      int seen = 0;
-      while (!writes.isDone() || seen == 0) {
-        try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
-          Map<Long, Long> content = Content.of(reader);
-          long version = content.get(0L);
-          assertThat(content).hasSize(group);
-          assertThat(content.values()).containsOnly(version);
-          assertThat(version).isGreaterThanOrEqualTo(last);
-          seen += version > last ? 1 : 0;
-          last = version;
-        }
-      }
-      writes.get();
-      assertThat(seen).isPositive();
-    }
-  }
-
-  /** A reader that is refreshed while commits replace its files sees each of them whole, and opens only what is new. */
-  @Test
-  void aReaderIsRefreshed() throws Exception {
-    int group = 5000; // enough to be mapped
-    long[] ids = LongStream.range(0, group).toArray();
-    try (Index index = Index.open(scratch, 1);
-        ExecutorService writers = Executors.newSingleThreadExecutor()) {
-      index.add(MANY, Content.batch(MANY));
-      index.commit();
-      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
-        assertThat(reader.refresh()).isFalse();
-        index.remove(MANY[3]);
-        assertThat(reader.refresh()).isFalse(); // what is not committed is not seen
-        index.commit();
-        Segment before = segment(reader, MANY[0]);
-        assertThat(reader.refresh()).isTrue();
-        assertThat(reader.contains(MANY[3])).isFalse();
-        assertThat(segment(reader, MANY[0])).isSameAs(before);
+      for (Runnable change :
+          List.<Runnable>of(
+              () -> add(reader, 2),
+              () -> reader.replace(new long[] {2}, Content.batch(2)),
+              () -> reader.remove(2),
+              reader::commit)) {
         assertThatIllegalStateException()
-            .isThrownBy(index::refresh)
-            .withMessageContaining("was opened to be changed");
+            .isThrownBy(change::run)
+            .withMessageContaining("was opened read only");
       }
-      index.remove(MANY);
-      index.add(ids, Content.batch(new long[group]));
+      Segment before = segment(reader, MANY[0]);
+      assertThat(reader.refresh()).isTrue();
+      assertThat(reader.contains(MANY[3])).isFalse();
+      assertThat(segment(reader, MANY[0])).isSameAs(before);
+      assertThatIllegalStateException()
+          .isThrownBy(index::refresh)
+          .withMessageContaining("was opened to be changed");
+    }
+  }
+
+  /** Readers that open the folder, or are refreshed, while commits replace its files see each of these whole, and never an earlier one than before. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void readersWhileAWriterCommits(boolean isRefreshed) throws Exception {
+    long[] ids = LongStream.range(0, 5000).toArray(); // enough to be mapped
+    try (Index index = open();
+        ExecutorService writers = Executors.newSingleThreadExecutor()) {
+      index.add(ids, Content.batch(new long[ids.length]));
       index.commit();
-      Future<?> writes = writers.submit(() -> replaceAgain(index, ids));
-      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
+      Future<?> writes =
+          writers.submit(() -> {
+            for (long version = 1; version <= 100; version++) {
+              long[] versions = new long[ids.length];
+              Arrays.fill(versions, version);
+              index.replace(ids, Content.batch(versions));
+              index.commit();
+            }
+          });
+      Index reader = read(scratch);
+      try {
         long last = 0;
-        int seen = 0;
         for (boolean isOver = false; !isOver; ) {
           isOver = writes.isDone(); // and one look more
-          boolean isNew = reader.refresh();
+          boolean isNew = true;
+          if (isRefreshed) {
+            isNew = reader.refresh();
+          } else {
+            reader.close();
+            reader = read(scratch);
+          }
           Map<Long, Long> content = Content.of(reader);
           long version = content.get(0L);
-          assertThat(content).hasSize(group);
+          assertThat(content).hasSize(ids.length);
           assertThat(content.values()).containsOnly(version);
-          assertThat(version > last).isEqualTo(isNew && version > 0);
-          seen += isNew ? 1 : 0;
+          assertThat(version).isGreaterThanOrEqualTo(last);
+          if (isRefreshed) {
+            assertThat(version > last).isEqualTo(isNew && version > 0);
+          }
           last = version;
         }
         writes.get();
         assertThat(last).isEqualTo(100);
-        assertThat(seen).isPositive();
+      } finally {
+        reader.close();
       }
     }
   }
@@ -790,11 +778,9 @@ class FolderTest {
 
   @Test
   void aReaderStaysAsItWasWhereItCannotBeRefreshed() throws IOException {
-    try (Index index = Index.open(scratch, 1)) {
-      index.add(MANY, Content.batch(MANY));
-      index.commit();
-      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
-        index.add(new long[] {1}, Content.batch(1));
+    try (Index index = filled()) {
+      try (Index reader = read(scratch)) {
+        add(index, 1);
         index.commit();
         Path manifest = scratch.resolve("manifest");
         byte[] text = Files.readAllBytes(manifest);
@@ -804,7 +790,7 @@ class FolderTest {
               .isInstanceOf(CorruptIndexException.class)
               .hasMessageStartingWith(manifest.toString());
           assertThat(reader.contains(1)).isFalse();
-          assertThat(reader.size()).isEqualTo(MANY.length);
+          assertThat(reader.size()).isEqualTo(MANY.length - 1);
         }
         Files.write(manifest, text);
         assertThat(reader.refresh()).isTrue();
@@ -815,12 +801,12 @@ class FolderTest {
 
   @Test
   void aThreadRefreshes() throws Exception {
-    try (Index index = Index.open(scratch, 1)) {
-      Index reader = Index.openReadOnly(scratch, Wanted.of(0));
+    try (Index index = open()) {
+      Index reader = read(scratch);
       reader.refreshEvery(Duration.ofMillis(1));
       try (reader) {
         for (long id = 0; id < 5; id++) {
-          index.add(new long[] {id}, Content.batch(id));
+          add(index, id);
           index.commit();
           while (!reader.contains(id)) {
             Thread.getAllStackTraces().keySet().stream() // by whoever
@@ -840,31 +826,26 @@ class FolderTest {
   void copiesOfACommit(@TempDir Path target) throws IOException {
     Path first = target.resolve("a/first");
     Path second = target.resolve("second");
-    try (Index index = Index.open(scratch, 1);
-        Index empty = Index.open(target.resolve("empty"), 1)) {
+    try (Index index = filled();
+        Index empty = TestFiles.open(target.resolve("empty"))) {
       empty.copyTo(target.resolve("none"));
-      index.add(MANY, Content.batch(MANY));
-      index.remove(MANY[2]);
-      index.commit();
-      index.add(new long[] {1}, Content.batch(1)); // is in no copy
+      add(index, 1); // is in no copy
       index.copyTo(first);
-      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
+      try (Index reader = read(scratch)) {
         index.remove(MANY);
         index.commit();
         reader.copyTo(second);
       }
-      assertThatThrownBy(() -> index.copyTo(first))
-          .isInstanceOf(UncheckedIOException.class)
-          .hasMessage(first.toRealPath() + ": has an index already; name another folder");
-      assertThatThrownBy(() -> index.copyTo(scratch))
-          .isInstanceOf(IndexLockedException.class)
-          .hasMessage(
-              scratch.toRealPath()
-                  + ": is open in this process already; name another folder; KlIndex.openReadOnly reads the last commit meanwhile");
-      Path file = Files.createFile(target.resolve("file"));
-      assertThatThrownBy(() -> index.copyTo(file))
-          .isInstanceOf(UncheckedIOException.class)
-          .hasMessage(file + ": is not a folder; give that of an index");
+      String folder = scratch.toRealPath().toString();
+      noCopy(index, first, "has an index already; name another folder");
+      noCopy(
+          index,
+          scratch,
+          "is open in this process already; name another folder; KlIndex.openReadOnly reads the last commit meanwhile");
+      noCopy(
+          index,
+          Files.createFile(target.resolve("file")),
+          "is not a folder; give that of an index");
       Path link = Files.createSymbolicLink(target.resolve("link"), scratch);
       Files.createDirectory(scratch.resolve("there"));
       for (Path within :
@@ -873,11 +854,7 @@ class FolderTest {
               scratch.resolve("a/b"),
               scratch.resolve("there"),
               link.resolve("sub"))) {
-        assertThatThrownBy(() -> index.copyTo(within))
-            .isInstanceOf(UncheckedIOException.class)
-            .hasMessage(
-                "%s: is in the folder of the index itself, %s; name another"
-                    .formatted(within, scratch.toRealPath()));
+        noCopy(index, within, "is in the folder of the index itself, " + folder + "; name another");
       }
       assertThat(scratch.resolve("sub")).doesNotExist();
       assertThat(scratch.resolve("a")).doesNotExist();
@@ -888,36 +865,39 @@ class FolderTest {
       assertThat(none.size()).isZero();
     }
     for (Path copy : List.of(first, second)) {
-      try (Index index = Index.open(copy, 0)) {
+      try (Index index = TestFiles.open(copy)) {
         index.verify();
         assertThat(index.size()).isEqualTo(MANY.length - 1);
-        assertThat(index.contains(MANY[2])).isFalse();
+        assertThat(index.contains(REMOVED)).isFalse();
         index.remove(MANY[0]);
-        index.add(new long[] {2}, Content.batch(2));
+        add(index, 2);
         index.commit();
       }
-      try (Index index = Index.open(copy, 0)) {
+      try (Index index = TestFiles.open(copy)) {
         assertThat(index.size()).isEqualTo(MANY.length - 1);
         index.verify();
       }
     }
   }
 
+  private static void noCopy(Index index, Path to, String message) {
+    assertThatThrownBy(() -> index.copyTo(to))
+        .isInstanceOf(UncheckedIOException.class)
+        .hasMessage(to + ": " + message);
+  }
+
   /** Of copies to one folder at the same time, one is made, and the others do it no harm. */
   @Test
   void copiesAtTheSameTime(@TempDir Path target) throws Exception {
-    try (Index index = Index.open(scratch, 1);
+    try (Index index = filled();
         ExecutorService others = Executors.newSingleThreadExecutor()) {
-      index.add(MANY, Content.batch(MANY));
-      index.remove(MANY[2]);
-      index.commit();
-      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
+      try (Index reader = read(scratch)) {
         for (int k = 0; k < 50; k++) {
           Path copy = target.resolve("copy" + k);
           Future<Boolean> other = others.submit(() -> copies(reader, copy));
           boolean first = copies(index, copy);
           assertThat(other.get() ? !first : first).isTrue();
-          try (Index made = Index.openReadOnly(copy, Wanted.of(0))) {
+          try (Index made = read(copy)) {
             made.verify();
             assertThat(made.size()).isEqualTo(MANY.length - 1);
           }
@@ -938,24 +918,15 @@ class FolderTest {
   /** A copy that fails leaves nothing of an index. */
   @Test
   void aCopyThatFails(@TempDir Path target) throws IOException {
-    try (Index index = Index.open(scratch, 1)) {
-      index.add(MANY, Content.batch(MANY));
-      index.remove(MANY[2]);
-      index.commit();
-      List<Path> files;
-      try (Stream<Path> all = Files.list(scratch)) {
-        files = all.filter(file -> file.getFileName().toString().endsWith(".bin")).toList();
-      }
-      for (Path file : files) {
+    try (Index index = filled()) {
+      for (String name : segmentsAndDeletions()) {
+        Path file = scratch.resolve(name);
         Path away = Files.move(file, target.resolve("away"));
         Path copy = target.resolve("copy");
         assertThatThrownBy(() -> index.copyTo(copy))
             .isInstanceOf(CorruptIndexException.class)
-            .hasMessageStartingWith(
-                scratch.toRealPath().resolve(file.getFileName()) + ": is missing");
-        try (Stream<Path> left = Files.list(copy)) {
-          assertThat(left).isEmpty();
-        }
+            .hasMessageStartingWith(scratch.toRealPath().resolve(name) + ": is missing");
+        assertThat(copy).isEmptyDirectory();
         Files.move(away, file);
       }
       index.copyTo(target.resolve("copy"));
@@ -967,11 +938,11 @@ class FolderTest {
   void userData(@TempDir Path target) throws IOException {
     byte[] large = new byte[1 << 16];
     new Random(1).nextBytes(large);
-    try (Index index = Index.open(scratch, 1)) {
+    try (Index index = open()) {
       assertThat(index.userData()).isEmpty();
-      index.add(MANY, Content.batch(MANY));
+      add(index, MANY);
       assertThat(index.commit(large)).isTrue();
-      try (Index reader = Index.openReadOnly(scratch, Wanted.of(0))) {
+      try (Index reader = read(scratch)) {
         assertThat(reader.userData()).isEqualTo(large);
         assertThat(index.commit(large)).isFalse();
         assertThat(reader.refresh()).isFalse();
@@ -999,7 +970,7 @@ class FolderTest {
   // --- processes that end
 
   /** Ends at one step, before it, in its middle or after it: nothing is done from then on. */
-  private static class Ending extends FileOperations {
+  private static class Ending extends TestFiles {
     private final int last;
     private final int stage;
     private int step;
@@ -1009,12 +980,8 @@ class FolderTest {
       this.stage = stage;
     }
 
-    /** An operation on files. */
-    private interface Operation {
-      void run() throws IOException;
-    }
-
-    private void step(Operation whole, Operation half) throws IOException {
+    @Override
+    void step(String name, Path file, Operation whole, Operation half) throws IOException {
       step++;
       if (step == last && stage == 1) {
         half.run();
@@ -1032,48 +999,6 @@ class FolderTest {
 
     void reached() throws IOException {
       throw new Ended();
-    }
-
-    @Override
-    void createFolder(Path folder) throws IOException {
-      step(() -> super.createFolder(folder), () -> {});
-    }
-
-    @Override
-    void create(Path file) throws IOException {
-      step(() -> super.create(file), () -> {});
-    }
-
-    @Override
-    void fill(Path file, long bytes) throws IOException {
-      step(() -> super.fill(file, bytes), () -> super.fill(file, bytes / 2));
-    }
-
-    @Override
-    void force(Path file, MemorySegment mapped) throws IOException {
-      step(() -> super.force(file, mapped), () -> {});
-    }
-
-    @Override
-    void write(Path file, MemorySegment bytes) throws IOException {
-      step(
-          () -> super.write(file, bytes),
-          () -> super.write(file, bytes.asSlice(0, bytes.byteSize() / 2)));
-    }
-
-    @Override
-    void rename(Path from, Path to) throws IOException {
-      step(() -> super.rename(from, to), () -> {});
-    }
-
-    @Override
-    void delete(Path file) throws IOException {
-      step(() -> super.delete(file), () -> {});
-    }
-
-    @Override
-    void sync(Path folder) throws IOException {
-      step(() -> super.sync(folder), () -> {});
     }
   }
 
@@ -1101,7 +1026,7 @@ class FolderTest {
     boolean ended = false;
     Index index = null;
     try {
-      index = Index.open(folder, 1, new Ending(last, stage), Segment::merge);
+      index = TestFiles.open(folder, new Ending(last, stage));
       script(index, commits);
     } catch (Ended e) {
       ended = true;
@@ -1110,7 +1035,7 @@ class FolderTest {
         index.close();
       }
     }
-    try (Index again = Index.open(folder, 1)) {
+    try (Index again = TestFiles.open(folder)) {
       Map<Long, Long> content = Content.of(again);
       if (ended) {
         int n = commits.size();
@@ -1127,10 +1052,8 @@ class FolderTest {
       Files.readString(folder.resolve("manifest"))
           .lines()
           .forEach(line -> named.add(line.split(" ")[1]));
-      try (Stream<Path> files = Files.list(folder)) {
-        assertThat(files.map(file -> file.getFileName().toString()))
-            .allMatch(name -> name.matches("lock|manifest") || named.contains(name));
-      }
+      assertThat(names(folder))
+          .allMatch(name -> name.matches("lock|manifest") || named.contains(name));
       Map<Long, Long> expected = new TreeMap<>(content);
       expected.put(1L, 9L);
       assertThat(Content.of(again)).isEqualTo(expected);
@@ -1150,59 +1073,69 @@ class FolderTest {
     twoFaults(1);
   }
 
-  /** Tries each {@code every}th pair of faults. */
+  /** Tries each {@code every}th pair of faults; what the first leaves serves for each second. */
   private void twoFaults(int every) throws IOException {
     int pairs = 0;
     int tried = 0;
+    Path folder = scratch.resolve("folder");
+    try (Index index = TestFiles.open(folder)) {
+      add(index, 1, 2, 3, 4);
+      index.commit();
+    }
+    Map<String, String> whole = contents(folder);
     for (int ends = 0; ends < 4; ends++) {
-      int first = 0;
-      for (boolean reached = true; reached; first++) {
-        int second = 0;
-        for (boolean again = true; again; second++) {
+      boolean reached = true;
+      for (int first = 0; reached; first++) {
+        Fault one = new Fault(first / 3, first % 3, ends % 2 == 0);
+        restore(folder, whole);
+        change(folder, one, 10);
+        reached = one.isReached;
+        Map<String, String> left = contents(folder);
+        boolean again = reached;
+        for (int second = 0; again; second++) {
           if (pairs++ % every > 0 && second > 0) {
             again = second < 60;
             continue;
           }
-          Path folder = scratch.resolve("folder" + tried++);
-          Fault one = new Fault(first / 3, first % 3, ends % 2 == 0);
+          tried++;
           Fault two = new Fault(second / 3, second % 3, ends / 2 == 0);
-          faulty(folder, one, two);
-          reached = one.isReached;
-          again = reached && two.isReached;
+          restore(folder, left);
+          List<Map<Long, Long>> states = change(folder, two, 20);
+          again = two.isReached;
+          check(folder, states);
         }
       }
     }
     assertThat(tried).isGreaterThan(2000 / every);
   }
 
-  private static void faulty(Path folder, Fault one, Fault two) throws IOException {
-    List<Map<Long, Long>> states = new ArrayList<>();
-    try (Index index = Index.open(folder, 1)) {
-      index.add(new long[] {1, 2, 3, 4}, Content.batch(1, 2, 3, 4));
-      index.commit();
+  private static void restore(Path folder, Map<String, String> files) throws IOException {
+    for (String name : names(folder)) {
+      Files.delete(folder.resolve(name));
     }
-    for (Fault fault : new Fault[] {one, two}) {
-      states = change(folder, fault, fault == one ? 10 : 20);
+    for (String name : files.keySet()) {
+      Files.writeString(folder.resolve(name), files.get(name), StandardCharsets.ISO_8859_1);
     }
-    try (Index index = Index.open(folder, 1)) {
+  }
+
+  private static void check(Path folder, List<Map<Long, Long>> states) throws IOException {
+    try (Index index = TestFiles.open(folder)) {
       assertThat(states).contains(Content.of(index));
       index.verify();
       index.replace(new long[] {9}, Content.batch(9));
       index.commit();
     }
-    try (Index index = Index.open(folder, 1)) {
+    try (Index index = TestFiles.open(folder)) {
       index.verify();
       assertThat(index.contains(9)).isTrue();
     }
-    try (Stream<Path> files = Files.list(folder)) {
-      assertThat(files).noneMatch(file -> file.toString().endsWith(".bin.tmp"));
-    }
+    assertThat(names(folder)).noneMatch(name -> name.endsWith(".bin.tmp"));
   }
 
   /** Changes and commits; returns the states that the folder may have then. */
   private static List<Map<Long, Long>> change(Path folder, Fault fault, long version) {
     List<Map<Long, Long>> states = new ArrayList<>();
-    Index index = Index.open(folder, 1, fault, Segment::merge);
+    Index index = TestFiles.open(folder, fault);
     try {
       states.add(Content.of(index));
       index.replace(new long[] {1, version}, Content.batch(version, version));
@@ -1241,35 +1174,6 @@ class FolderTest {
     }
   }
 
-  /** A change that is undone after a commit of it failed, but took place, is undone by the next commit. */
-  @Test
-  void undoneAfterACommitInDoubt() throws IOException {
-    AtomicBoolean fails = new AtomicBoolean();
-    FileOperations files =
-        new FileOperations() {
-          @Override
-          void rename(Path from, Path to) throws IOException {
-            super.rename(from, to);
-            if (fails.get() && to.endsWith("manifest")) {
-              throw new IOException("made up");
-            }
-          }
-        };
-    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
-      index.add(new long[] {1}, Content.batch(1));
-      index.commit();
-      index.add(new long[] {2}, Content.batch(2));
-      fails.set(true);
-      assertThatExceptionOfType(UncheckedIOException.class).isThrownBy(index::commit);
-      fails.set(false);
-      index.remove(2);
-      assertThat(index.commit()).isTrue();
-    }
-    try (Index index = Index.open(scratch, 1)) {
-      assertThat(Content.of(index)).isEqualTo(Map.of(1L, 1L));
-    }
-  }
-
   /** A large merge is made in a temporary file, which a commit names and which is gone where none does. */
   @Test
   void mergesInFiles() throws IOException {
@@ -1277,10 +1181,9 @@ class FolderTest {
       Path folder = scratch.resolve("committed " + isCommitted);
       Map<Long, Long> expected;
       try (Index index =
-          Index.open(folder, Wanted.of(1), new FileOperations(), Segment::merge, 1 << 12)) {
+          Index.open(folder, Wanted.of(1), new TestFiles(), Segment::merge, 1 << 12)) {
         for (int k = 0; k < 8; k++) {
-          long[] ids = LongStream.range(1000L * k, 1000L * (k + 1)).toArray();
-          index.add(ids, Content.batch(ids));
+          add(index, LongStream.range(1000L * k, 1000L * (k + 1)).toArray());
         }
         assertThat(names(folder)).anyMatch(name -> name.matches("segment-[0-9]+\\.bin\\.tmp"));
         expected = Content.of(index);
@@ -1293,16 +1196,13 @@ class FolderTest {
         }
       }
       assertThat(names(folder)).hasSize(isCommitted ? 3 : 2);
-      try (Index index = Index.open(folder, 1)) {
-        assertThat(Content.of(index)).isEqualTo(isCommitted ? expected : Map.of());
-        index.verify();
-      }
+      holds(folder, isCommitted ? expected : Map.of());
     }
   }
 
   /** Some commits, each noted before it begins. */
   private static void script(Index index, List<Map<Long, Long>> commits) {
-    index.add(new long[] {1, 2, 3, 4}, Content.batch(1, 2, 3, 4));
+    add(index, 1, 2, 3, 4);
     commit(index, commits);
     index.replace(new long[] {2}, Content.batch(5));
     commit(index, commits);
@@ -1334,7 +1234,7 @@ class FolderTest {
   @ParameterizedTest
   @CsvSource({"2, 0, false", "2, 1, true", "1, 0, true"})
   void commitsMayFail(int writtenPart, int missing, boolean isFull) throws IOException {
-    class Failing extends FileOperations {
+    class Failing extends TestFiles {
       private int left = Integer.MAX_VALUE;
       private long rest;
 
@@ -1345,19 +1245,19 @@ class FolderTest {
 
       @Override
       void write(Path file, MemorySegment bytes) throws IOException {
-        if (left-- == 0) {
-          MemorySegment part = bytes.asSlice(0, bytes.byteSize() / writtenPart);
-          super.write(file, part);
-          rest = bytes.byteSize() - part.byteSize();
+        boolean fails = left-- == 0;
+        long size = fails ? bytes.byteSize() / writtenPart : bytes.byteSize();
+        rest = bytes.byteSize() - size;
+        super.write(file, bytes.asSlice(0, size));
+        if (fails) {
           throw new IOException("No space left on device");
         }
-        super.write(file, bytes);
       }
     }
     Failing files = new Failing();
     Map<Long, Long> expected;
-    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
-      index.add(MANY, Content.batch(MANY));
+    try (Index index = TestFiles.open(scratch, files)) {
+      add(index, MANY);
       index.commit();
       Set<String> before = segmentsAndDeletions();
       for (int step = 0; step < 3; step++) {
@@ -1375,16 +1275,13 @@ class FolderTest {
       assertThat(index.commit()).isTrue();
       assertThat(Content.of(index)).isEqualTo(expected);
     }
-    try (Index index = Index.open(scratch, 1)) {
-      assertThat(Content.of(index)).isEqualTo(expected);
-      index.verify();
-    }
+    holds(scratch, expected);
   }
 
   /** A copy that finds no room leaves nothing; a file that may not be written is no full disk, however little room there is. */
   @Test
   void copiesMayFindNoRoom() throws IOException {
-    class Full extends FileOperations {
+    class Full extends TestFiles {
       private IOException failure = new IOException("made up");
 
       @Override
@@ -1399,9 +1296,9 @@ class FolderTest {
     }
     Full files = new Full();
     Path target = scratch.resolveSibling(scratch.getFileName() + "-copy");
-    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+    try (Index index = TestFiles.open(scratch, files)) {
       assertThat(new FileOperations().room(scratch)).isPositive();
-      index.add(MANY, Content.batch(MANY));
+      add(index, MANY);
       index.commit();
       assertThatExceptionOfType(DiskFullException.class)
           .isThrownBy(() -> index.copyTo(target))
@@ -1418,44 +1315,6 @@ class FolderTest {
   }
 
   private Set<String> segmentsAndDeletions() throws IOException {
-    try (Stream<Path> files = Files.list(scratch)) {
-      return files
-          .map(file -> file.getFileName().toString())
-          .filter(name -> name.contains(".bin"))
-          .collect(Collectors.toSet());
-    }
-  }
-
-  /** No commit names a file that something else has deleted, nor deletes what a manifest that may be in the folder names. */
-  @Test
-  void commitsNameOnlyWhatIsThere() throws IOException {
-    class Unsynced extends FileOperations {
-      private boolean fails;
-
-      @Override
-      void rename(Path from, Path to) throws IOException {
-        super.rename(from, to);
-        if (fails && to.endsWith("manifest")) {
-          throw new IOException("made up");
-        }
-      }
-    }
-    Unsynced files = new Unsynced();
-    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
-      index.add(MANY, Content.batch(MANY));
-      files.fails = true;
-      assertThatExceptionOfType(UncheckedIOException.class).isThrownBy(index::commit);
-    }
-    try (Index index = Index.open(scratch, 1)) {
-      index.verify();
-      assertThat(index.size()).isEqualTo(MANY.length);
-      Files.delete(scratch.resolve(segmentsAndDeletions().iterator().next()));
-      index.add(new long[] {-1}, Content.batch(1));
-      String manifest = Files.readString(scratch.resolve("manifest"));
-      assertThatExceptionOfType(CorruptIndexException.class)
-          .isThrownBy(index::commit)
-          .withMessageContaining("segment-000001.bin: is missing; restore the folder from a copy");
-      assertThat(Files.readString(scratch.resolve("manifest"))).isEqualTo(manifest);
-    }
+    return names().stream().filter(name -> name.contains(".bin")).collect(Collectors.toSet());
   }
 }

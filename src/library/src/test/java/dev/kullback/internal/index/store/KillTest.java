@@ -24,8 +24,11 @@ import org.junit.jupiter.api.io.TempDir;
 class KillTest {
   private static final int DIMENSION = 16;
 
-  /** Milliseconds until the process is killed, at most, after it has opened the index. */
-  private static final int LONGEST_LIFE = 1500;
+  /** Commits that a process tells of before it is killed, at most: as many on a busy machine. */
+  private static final int LONGEST_LIFE = 20;
+
+  /** Milliseconds that it lives on, at most. */
+  private static final int LONGEST_REST = 50;
 
   @TempDir private Path scratch;
 
@@ -40,15 +43,19 @@ class KillTest {
     kill(Integer.getInteger("tests.kills", 25), 2);
   }
 
+  private static Index open(Path folder) {
+    return Index.open(folder, DIMENSION, new TestFiles(), Segment::merge);
+  }
+
   private void kill(int times, long seed) throws Exception {
     Path folder = scratch.resolve("index");
-    Index.open(folder, DIMENSION).close();
+    open(folder).close();
     Random random = new Random(seed);
     Map<Long, Long> expected = new TreeMap<>();
     long commits = 0;
     for (int k = 0; k < times; k++) {
-      long told = liveAndDie(folder, random.nextInt(LONGEST_LIFE));
-      try (Index index = Index.open(folder, 0)) {
+      long told = liveAndDie(folder, random.nextInt(LONGEST_LIFE), random.nextInt(LONGEST_REST));
+      try (Index index = open(folder)) {
         Map<Long, Long> content = Content.of(index);
         long survived = content.getOrDefault(0L, 0L);
         String what = "kill %d, commits told of: %d".formatted(k, told);
@@ -66,8 +73,8 @@ class KillTest {
     assertThat(commits).as("work was done between the kills").isPositive();
   }
 
-  /** Runs a process on the index for so long, and returns the number of the last commit that it told of, or 0. */
-  private long liveAndDie(Path folder, int milliseconds) throws Exception {
+  /** Runs a process on the index for so many commits and milliseconds, and returns the number of the last commit that it told of, or 0. */
+  private long liveAndDie(Path folder, int commits, int milliseconds) throws Exception {
     Path out = scratch.resolve("out");
     Path err = scratch.resolve("err");
     Files.deleteIfExists(out);
@@ -83,8 +90,8 @@ class KillTest {
                 System.getProperty("java.class.path"),
                 Life.class.getName(),
                 folder.toString()));
-    while (process.isAlive() && lines(out).isEmpty()) {
-      Thread.sleep(5);
+    while (process.isAlive() && lines(out).size() <= commits) { // it tells that it is open, too
+      Thread.sleep(2);
     }
     Thread.sleep(milliseconds);
     assertThat(process.isAlive()).as("%s", Files.readString(err)).isTrue();
@@ -156,7 +163,7 @@ class KillTest {
     }
 
     public static void main(String[] args) {
-      Life life = new Life(Index.open(Path.of(args[0]), 0));
+      Life life = new Life(open(Path.of(args[0])));
       long commits = Content.of(life.index).getOrDefault(0L, 0L);
       System.out.println("open");
       while (true) {

@@ -218,7 +218,7 @@ class MemoryTest {
       long most = 0;
       long files = 0;
       long warm = 0;
-      try (Index index = Index.open(folder, DIMENSION)) {
+      try (Index index = Index.open(folder, DIMENSION, new TestFiles(), Segment::merge)) {
         for (int k = 0; k < n; k++) {
           long first = 300L * k;
           long[] ids = LongStream.range(first, first + 300).map(id -> id * 7 % 30_000).toArray();
@@ -276,7 +276,7 @@ class MemoryTest {
 
     private static void merges(Path folder, int n) throws Exception {
       int rows = 20_000;
-      try (Index index = Index.open(folder, DIMENSION)) {
+      try (Index index = Index.open(folder, DIMENSION, new TestFiles(), Segment::merge)) {
         for (int k = 0; k < n; k++) {
           long first = (long) k * rows;
           index.add(LongStream.range(first, first + rows).toArray(), batch(rows, k));

@@ -15,6 +15,7 @@ import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -43,11 +44,9 @@ class PurgeTest {
     float[] mean = new float[seeds.length * D];
     float[] variance = new float[seeds.length * D];
     for (int s = 0; s < seeds.length; s++) {
-      Random random = new Random(seeds[s]);
-      for (int h = 0; h < D; h++) {
-        mean[s * D + h] = 1 + random.nextFloat();
-        variance[s * D + h] = 1 + random.nextFloat();
-      }
+      float[] numbers = numbers(seeds[s]);
+      System.arraycopy(numbers, 0, mean, s * D, D);
+      System.arraycopy(numbers, D, variance, s * D, D);
     }
     return DiagonalBatch.of(
         Elements.of(mean, "mean"),
@@ -65,6 +64,9 @@ class PurgeTest {
 
   /** The folder's files. */
   private final class Search {
+    /** Of what is wanted, the last bits: most bytes of a file are nothing of it. */
+    private final BitSet bits = new BitSet(1 << 24);
+
     private final Set<Long> wanted = new HashSet<>();
     private final Set<Long> found = new HashSet<>();
 
@@ -74,6 +76,7 @@ class PurgeTest {
         wanted.add(seed);
         wanted.addAll(words(seed));
       }
+      wanted.forEach(number -> bits.set(lastBits(number)));
       try (Stream<Path> files = Files.list(scratch)) {
         for (Path file : files.toList()) {
           ByteBuffer bytes =
@@ -89,9 +92,13 @@ class PurgeTest {
     }
 
     private void look(long number) {
-      if (wanted.contains(number)) {
+      if (bits.get(lastBits(number)) && wanted.contains(number)) {
         found.add(number);
       }
+    }
+
+    private static int lastBits(long number) {
+      return (int) number & 0xFFFFFF;
     }
 
     /** Counts the Gaussians of which most numbers are there. */
@@ -106,14 +113,30 @@ class PurgeTest {
     }
   }
 
+  /** A mean and its variance. */
+  private static float[] numbers(long seed) {
+    Random random = new Random(seed);
+    float[] numbers = new float[2 * D];
+    for (int k = 0; k < 2 * D; k++) {
+      numbers[k] = 1 + random.nextFloat();
+    }
+    return numbers;
+  }
+
   private static List<Long> words(long seed) {
-    DiagonalBatch row = batch(seed);
     List<Long> words = new ArrayList<>();
-    for (int h = 0; h < D; h++) {
-      words.add((long) Float.floatToRawIntBits(row.mean32()[h]));
-      words.add((long) Float.floatToRawIntBits(row.scale32()[h]));
+    for (float number : numbers(seed)) {
+      words.add((long) Float.floatToRawIntBits(number));
     }
     return words;
+  }
+
+  private static void add(Index index, long[] ids) {
+    index.add(ids, batch(ids));
+  }
+
+  private Index open(FileOperations files) {
+    return Index.open(scratch, D, files, Segment::merge);
   }
 
   private static long[] join(long[]... parts) {
@@ -129,11 +152,11 @@ class PurgeTest {
     long[] few = ids(7000, 10);
     long[] late = ids(8000, 5);
     try (Index index = Index.open(scratch, D)) {
-      index.add(join(stay, go, replaced), batch(join(stay, go, replaced)));
+      add(index, join(stay, go, replaced));
       index.commit();
-      index.add(few, batch(few));
+      add(index, few);
       index.commit();
-      index.add(late, batch(late));
+      add(index, late);
       Files.copy(scratch.resolve("segment-000001.bin"), scratch.resolve("segment-000777.bin.tmp"));
       Map<Long, Long> before = Content.of(index);
       try (Snapshot held = index.acquire()) {
@@ -180,7 +203,7 @@ class PurgeTest {
             Index.open(
                 scratch,
                 Wanted.of(D),
-                new FileOperations(),
+                new TestFiles(),
                 (parts, memory) -> {
                   Segment made = Segment.merge(parts, memory);
                   if (isFirst.getAndSet(false)) {
@@ -192,8 +215,7 @@ class PurgeTest {
                 0)) {
       long[] all = ids(1, 9600);
       for (int part = 0; part < 8; part++) {
-        long[] ids = ids(1 + 1200 * part, 1200);
-        index.add(ids, batch(ids));
+        add(index, ids(1 + 1200 * part, 1200));
       }
       await(merging);
       assertThat(new Search(all).count(ids(1, 50))).isEqualTo(50); // the merge's file has them
@@ -221,8 +243,8 @@ class PurgeTest {
   @Test
   void filesThatCannotBeDeleted() throws IOException {
     AtomicBoolean fails = new AtomicBoolean();
-    FileOperations files =
-        new FileOperations() {
+    TestFiles files =
+        new TestFiles() {
           @Override
           void delete(Path file) throws IOException {
             if (fails.get()) {
@@ -231,8 +253,8 @@ class PurgeTest {
             super.delete(file);
           }
         };
-    try (Index index = Index.open(scratch, D, files, Segment::merge)) {
-      index.add(ids(1, 100), batch(ids(1, 100)));
+    try (Index index = open(files)) {
+      add(index, ids(1, 100));
       index.commit();
       index.remove(ids(1, 10));
       fails.set(true);
@@ -253,25 +275,22 @@ class PurgeTest {
   void whatIsDeletedStaysDeleted() throws IOException {
     List<String> deletedLast = new ArrayList<>(); // since the folder was synced
     List<String> deleted = new ArrayList<>();
-    FileOperations files =
-        new FileOperations() {
+    TestFiles files =
+        new TestFiles() {
           @Override
-          void delete(Path file) throws IOException {
-            if (Files.exists(file)) {
+          void step(String name, Path file, Operation whole, Operation half) throws IOException {
+            if (name.equals("delete") && Files.exists(file)) {
               deletedLast.add(file.getFileName().toString());
             }
-            super.delete(file);
-          }
-
-          @Override
-          void sync(Path folder) throws IOException {
-            super.sync(folder);
-            deleted.addAll(deletedLast);
-            deletedLast.clear();
+            whole.run();
+            if (name.equals("sync")) {
+              deleted.addAll(deletedLast);
+              deletedLast.clear();
+            }
           }
         };
-    try (Index index = Index.open(scratch, D, files, Segment::merge)) {
-      index.add(ids(1, 100), batch(ids(1, 100)));
+    try (Index index = open(files)) {
+      add(index, ids(1, 100));
       index.commit();
       Files.write(scratch.resolve("segment-000777.bin.tmp"), new byte[1]);
       index.remove(ids(1, 10));
@@ -290,19 +309,20 @@ class PurgeTest {
     Path[] left = {
       scratch.resolve("segment-000777.bin.tmp"), scratch.resolve("segment-000778.bin.tmp")
     };
-    FileOperations files =
-        new FileOperations() {
+    TestFiles files =
+        new TestFiles() {
           @Override
           void delete(Path file) throws IOException {
             super.delete(file);
             if (file.getFileName().toString().startsWith("segment-00077")) {
-              super.delete(left[0]);
-              super.delete(left[1]);
+              for (Path each : left) {
+                super.delete(each);
+              }
             }
           }
         };
-    try (Index index = Index.open(scratch, D, files, Segment::merge)) {
-      index.add(ids(1, 100), batch(ids(1, 100)));
+    try (Index index = open(files)) {
+      add(index, ids(1, 100));
       index.commit();
       for (Path file : left) {
         Files.write(file, new byte[1]);
@@ -316,17 +336,10 @@ class PurgeTest {
   /** Files that merges make and delete at any time are none that a purge could not delete. */
   @Test
   void purgesBesideFilesOfMerges() throws Exception {
-    FileOperations files =
-        new FileOperations() {
-          @Override
-          void sync(Path folder) {
-            // it would take most of the time
-          }
-        };
     AtomicBoolean stop = new AtomicBoolean();
     try (ExecutorService other = Executors.newSingleThreadExecutor();
         Memory memory = new Memory();
-        Folder folder = Folder.open(scratch, Wanted.of(D), files, memory)) {
+        Folder folder = Folder.open(scratch, Wanted.of(D), new TestFiles(), memory)) {
       Future<?> merges =
           other.submit(() -> {
             while (!stop.get()) {

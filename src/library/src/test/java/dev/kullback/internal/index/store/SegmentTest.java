@@ -9,6 +9,7 @@ import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.testing.Batch;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -25,13 +26,7 @@ class SegmentTest {
 
   @Test
   void idsAreFound() {
-    Segment segment =
-        Segment.of(
-            Content.MEMORY::allocate,
-            Coordinates.KL,
-            new long[] {-7, 3, Long.MAX_VALUE},
-            batch(false),
-            rows(2, 0, 1));
+    Segment segment = segment(new long[] {-7, 3, Long.MAX_VALUE}, batch(false), rows(2, 0, 1));
     assertThat(segment.size()).isEqualTo(3);
     assertThat(segment.find(-7)).isEqualTo(0);
     assertThat(segment.find(Long.MAX_VALUE)).isEqualTo(2);
@@ -56,9 +51,7 @@ class SegmentTest {
     assertThat(more.find(3)).isEqualTo(3);
     assertThat(more.find(4)).isEqualTo(-1);
     Segment merged = Segment.merge(List.of(live), Content.MEMORY::allocate);
-    Segment direct =
-        Segment.of(
-            Content.MEMORY::allocate, Coordinates.KL, new long[] {3, 5, 9}, batch, rows(4, 2, 3));
+    Segment direct = segment(new long[] {3, 5, 9}, batch, rows(4, 2, 3));
     assertThat(merged.image().mismatch(direct.image())).isEqualTo(-1);
   }
 
@@ -67,29 +60,11 @@ class SegmentTest {
   @ValueSource(booleans = {false, true})
   void mergedRowsAreTheSame(boolean isDouble) {
     DiagonalBatch batch = batch(isDouble);
-    Segment even =
-        Segment.of(
-            Content.MEMORY::allocate,
-            Coordinates.KL,
-            new long[] {0, 2, 4, 6},
-            batch,
-            rows(0, 2, 4, 6));
-    Segment odd =
-        Segment.of(
-            Content.MEMORY::allocate,
-            Coordinates.KL,
-            new long[] {1, 3, 5, 7},
-            batch,
-            rows(1, 3, 5, 7));
+    Segment even = segment(new long[] {0, 2, 4, 6}, batch, rows(0, 2, 4, 6));
+    Segment odd = segment(new long[] {1, 3, 5, 7}, batch, rows(1, 3, 5, 7));
     LiveSegment less = Content.without(even, 0, 6);
     Segment merged = Segment.merge(List.of(less, new LiveSegment(odd)), Content.MEMORY::allocate);
-    Segment direct =
-        Segment.of(
-            Content.MEMORY::allocate,
-            Coordinates.KL,
-            new long[] {1, 2, 3, 4, 5, 7},
-            batch,
-            rows(1, 2, 3, 4, 5, 7));
+    Segment direct = segment(new long[] {1, 2, 3, 4, 5, 7}, batch, rows(1, 2, 3, 4, 5, 7));
     assertThat(merged.image().mismatch(direct.image())).isEqualTo(-1);
     Segment read = Segment.read(Content.block(direct.image()));
     assertThat(read.isDouble()).isEqualTo(isDouble);
@@ -106,13 +81,7 @@ class SegmentTest {
     DiagonalBatch batch = batch(isDouble);
     int n = batch.size();
     long[] ids = new Random(1).longs(n).sorted().toArray();
-    Segment segment =
-        Segment.of(
-            Content.MEMORY::allocate,
-            Coordinates.KL,
-            ids,
-            batch,
-            new Random(2).ints(n, 0, n).toArray());
+    Segment segment = segment(ids, batch, new Random(2).ints(n, 0, n).toArray());
     int[] rows = new Random(2).ints(n, 0, n).toArray();
     int[] order = order(segment);
     for (int s = 0; s < n; s++) {
@@ -140,22 +109,9 @@ class SegmentTest {
       mean[k] = 1000 + spread[k % D] * random.nextGaussian();
       std[k] = k % D == 4 ? 1000 : 1;
     }
-    DiagonalBatch batch =
-        DiagonalBatch.of(
-            Elements.of(mean, "mean"),
-            Elements.of(std, "std"),
-            D,
-            Scale.STD,
-            ScalePolicy.STRICT,
-            RangeCheck.PLAIN);
+    DiagonalBatch batch = of(mean, std, D);
     long[] ids = new Random(1).longs(30).sorted().toArray();
-    Segment segment =
-        Segment.of(
-            Content.MEMORY::allocate,
-            Coordinates.KL,
-            ids,
-            batch,
-            new Random(2).ints(30, 0, 30).toArray());
+    Segment segment = segment(ids, batch, new Random(2).ints(30, 0, 30).toArray());
     assertThat(order(segment)).startsWith(3, 1, 2).endsWith(4, 0);
     assertThat(order(Segment.read(Content.block(segment.image())))).isEqualTo(order(segment));
   }
@@ -166,21 +122,12 @@ class SegmentTest {
     int n = 1100;
     int d = 9;
     DiagonalBatch batch =
-        DiagonalBatch.of(
-            Elements.of(new Random(3).doubles(n * d, -2, 2).toArray(), "mean"),
-            Elements.of(new Random(4).doubles(n * d, 0.5, 2).toArray(), "std"),
-            d,
-            Scale.STD,
-            ScalePolicy.STRICT,
-            RangeCheck.PLAIN);
+        of(
+            new Random(3).doubles(n * d, -2, 2).toArray(),
+            new Random(4).doubles(n * d, 0.5, 2).toArray(),
+            d);
     int[] all = IntStream.range(0, n).toArray();
-    Segment segment =
-        Segment.of(
-            Content.MEMORY::allocate,
-            Coordinates.KL,
-            IntStream.range(0, n).asLongStream().toArray(),
-            batch,
-            all);
+    Segment segment = segment(IntStream.range(0, n).asLongStream().toArray(), batch, all);
     Segment read = Segment.read(Content.block(segment.image()));
     Codes codes = Objects.requireNonNull(read.codes());
     for (int row = 0; row < n; row++) {
@@ -194,11 +141,7 @@ class SegmentTest {
     Segment plain = Segment.read(Content.block(MemorySegment.ofArray(changed(bytes, 32, 0))));
     assertThat(plain.codes()).isNull();
     assertThat(plain.id(n - 1)).isEqualTo(n - 1);
-    assertThat(
-            Segment.of(
-                    Content.MEMORY::allocate, Coordinates.KL, new long[] {1, 2}, batch, rows(0, 1))
-                .codes())
-        .isNull();
+    assertThat(segment(new long[] {1, 2}, batch, rows(0, 1)).codes()).isNull();
   }
 
   private static int[] order(Segment segment) {
@@ -220,14 +163,7 @@ class SegmentTest {
   /** A file that is cut off, longer, of another version or damaged is refused with a reason. */
   @Test
   void foreignImagesAreRefused() {
-    MemorySegment image =
-        Segment.of(
-                Content.MEMORY::allocate,
-                Coordinates.KL,
-                new long[] {1, 2},
-                batch(false),
-                rows(0, 1))
-            .image();
+    MemorySegment image = segment(new long[] {1, 2}, batch(false), rows(0, 1)).image();
     byte[] bytes = image.toArray(ValueLayout.JAVA_BYTE);
     assertThat(Segment.read(Content.block(MemorySegment.ofArray(bytes))).id(1)).isEqualTo(2);
     refused(new byte[0], "is no segment");
@@ -235,19 +171,17 @@ class SegmentTest {
     refused(Arrays.copyOf(bytes, bytes.length - 1), "cut off");
     refused(Arrays.copyOf(bytes, bytes.length + 64), "cut off or damaged");
     refused(changed(bytes, 8, 3), "has version 3 of the format");
-    refused(changed(bytes, 8, 2), "damaged header"); // has coordinates of its own
-    refused(changed(bytes, 36, 1), "damaged header");
-    refused(changed(changed(bytes, 8, 2), 36, 4), "damaged header");
-    refused(changed(changed(bytes, 8, 2), 36, 1), "cut off or damaged");
-    refused(changed(bytes, 12, 0), "damaged header");
-    refused(changed(bytes, 15, 0x7F), "damaged header");
-    refused(changed(bytes, 19, 0xFF), "damaged header");
-    refused(changed(bytes, 20, 4), "damaged header");
-    refused(changed(bytes, 24, 2), "damaged header");
-    refused(changed(bytes, 24, 1), "cut off or damaged");
-    refused(changed(bytes, 16, 17), "cut off or damaged");
-    refused(changed(bytes, 32, 1), "cut off or damaged");
-    refused(changed(bytes, 32, 2), "damaged header");
+    byte[] other = changed(bytes, 8, 2); // has coordinates of its own
+    refused(other, "damaged header");
+    refused(changed(other, 36, 4), "damaged header");
+    refused(changed(other, 36, 1), "cut off or damaged");
+    int[][] headers = {{36, 1}, {12, 0}, {15, 0x7F}, {19, 0xFF}, {20, 4}, {24, 2}, {32, 2}};
+    for (int[] change : headers) {
+      refused(changed(bytes, change[0], change[1]), "damaged header");
+    }
+    for (int[] change : new int[][] {{24, 1}, {16, 17}, {32, 1}}) {
+      refused(changed(bytes, change[0], change[1]), "cut off or damaged");
+    }
     refused(changed(bytes, 64, D), "damaged order");
     refused(changed(bytes, 64, bytes[68]), "damaged order");
   }
@@ -264,6 +198,20 @@ class SegmentTest {
         .hasMessageContaining(reason);
   }
 
+  private static Segment segment(long[] ids, DiagonalBatch batch, int[] rows) {
+    return Content.segment(Coordinates.KL, ids, batch, rows);
+  }
+
+  private static DiagonalBatch of(double[] mean, double[] std, int d) {
+    return DiagonalBatch.of(
+        Elements.of(mean, "mean"),
+        Elements.of(std, "std"),
+        d,
+        Scale.STD,
+        ScalePolicy.STRICT,
+        RangeCheck.PLAIN);
+  }
+
   private static int[] rows(int... rows) {
     return rows;
   }
@@ -271,18 +219,11 @@ class SegmentTest {
   private static DiagonalBatch batch(boolean isDouble) {
     double[] mean = new Random(3).doubles(40 * D, -2, 2).toArray();
     double[] std = new Random(4).doubles(40 * D, 0.5, 2).toArray();
-    Elements means = Elements.of(mean, "mean");
-    Elements scales = Elements.of(std, "std");
-    if (!isDouble) {
-      float[] narrow = new float[mean.length];
-      float[] narrowStd = new float[mean.length];
-      for (int k = 0; k < mean.length; k++) {
-        narrow[k] = (float) mean[k];
-        narrowStd[k] = (float) std[k];
-      }
-      means = Elements.of(narrow, "mean");
-      scales = Elements.of(narrowStd, "std");
+    if (isDouble) {
+      return of(mean, std, D);
     }
+    Elements means = Elements.of(Batch.narrowed(mean), "mean");
+    Elements scales = Elements.of(Batch.narrowed(std), "std");
     return DiagonalBatch.of(means, scales, D, Scale.STD, ScalePolicy.STRICT, RangeCheck.PLAIN);
   }
 }
