@@ -1,9 +1,14 @@
 package dev.kullback;
 
+import static dev.kullback.IndexModel.D;
+import static dev.kullback.IndexModel.nearest;
+import static dev.kullback.IndexModel.row;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.kullback.IndexModel.Asked;
+import dev.kullback.IndexModel.Data;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Share;
 import java.io.IOException;
@@ -13,13 +18,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import java.util.TreeMap;
 import java.util.stream.Stream;
 import java.util.zip.CRC32C;
 import org.junit.jupiter.api.Tag;
@@ -27,19 +29,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.FieldSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** An index ranks by any divergence, as the sorted values of all pairs are. */
 @Timeout(value = 240, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class IndexDivergenceTest {
-  private static final int D = 5;
-
-  /** References of a part: enough that its segments have codes. */
-  private static final int PART = 300;
-
-  private static final int QUERIES = 3;
-
   static final List<Divergence> ALL =
       List.of(
           Divergence.KL,
@@ -55,183 +52,6 @@ class IndexDivergenceTest {
 
   @TempDir private Path scratch;
 
-  /** What means and scales are like. */
-  enum Data {
-    ORDINARY,
-    /** Few values, so that many divergences are equal. */
-    TIES,
-    /** Each is nearly one of a few. */
-    NEAR_TIES,
-    TINY,
-    /** Far from 0, of scales of many magnitudes, with outliers. */
-    WILD,
-    /** Dimensions in which all are alike. */
-    CONSTANT
-  }
-
-  /** Gaussians that are added together. */
-  private record Part(Batch batch, long[] ids) {}
-
-  private static List<Part> parts(Data data, int seed) {
-    Random random = new Random(seed);
-    List<Part> parts = new ArrayList<>();
-    for (Batch.Kind kind : Batch.Kind.values()) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        int part = parts.size();
-        long[] ids = new long[PART];
-        Arrays.setAll(ids, i -> 8L * (i * 7 % PART) + part - 100);
-        parts.add(new Part(batch(data, kind, isDouble, PART, random), ids));
-      }
-    }
-    return parts;
-  }
-
-  private static Batch batch(Data data, Batch.Kind kind, boolean isDouble, int n, Random random) {
-    double[] mean = new double[n * D];
-    double[] std = new double[n * D];
-    for (int k = 0; k < n * D; k++) {
-      double x = random.nextGaussian();
-      double y = random.nextGaussian();
-      switch (data) {
-        case ORDINARY -> {
-          mean[k] = x;
-          std[k] = Math.exp(0.5 * y);
-        }
-        case TIES -> {
-          mean[k] = Math.rint(x);
-          std[k] = y < 0 ? 1 : 2;
-        }
-        case NEAR_TIES -> {
-          double near = 1 + 1e-15 * random.nextInt(8);
-          mean[k] = Math.rint(x) * near;
-          std[k] = (y < 0 ? 1 : 2) * near;
-        }
-        case TINY -> {
-          mean[k] = 1e-17 * x;
-          std[k] = 1e-15 * Math.exp(y);
-        }
-        case WILD -> {
-          mean[k] = 1e9 * (1 + 1e-6 * x) * (random.nextInt(200) == 0 ? 1e5 : 1);
-          std[k] = Math.exp(4 * y);
-        }
-        case CONSTANT -> {
-          mean[k] = k % D == 0 ? 0 : k % D == 1 ? 3 : x;
-          std[k] = k % D < 3 ? 1 : Math.exp(y);
-        }
-      }
-    }
-    return Batch.ofStd(kind, isDouble, mean, std, D);
-  }
-
-  /** One query in each of some batches, of several kinds. */
-  private static List<Gaussians> queries(Data data) {
-    Random random = new Random(99);
-    return List.of(
-        batch(data, Batch.Kind.STD, false, QUERIES, random).gaussians(),
-        batch(data, Batch.Kind.LOG_VARIANCE, true, QUERIES, random).gaussians());
-  }
-
-  /** The references as they are to be in an index: its parts, less what was removed. */
-  private static final class Model {
-    final List<Part> parts;
-    final List<Long> removed = new ArrayList<>();
-
-    Model(List<Part> parts) {
-      this.parts = parts;
-    }
-
-    void fill(KlIndex index) {
-      for (Part part : parts) {
-        index.add(part.ids(), part.batch().gaussians());
-      }
-      for (int k = 0; k < PART; k += 11) {
-        removed.add(parts.get(k % 8).ids()[k]);
-      }
-      index.remove(removed.stream().mapToLong(id -> id).toArray());
-      Part first = parts.getFirst(); // once more, in a segment of its own
-      index.replace(new long[] {first.ids()[3]}, first.batch().rows(3, 4).gaussians());
-      removed.remove((Long) first.ids()[3]);
-    }
-
-    /** The values of each query and all references that a search finds, in the order of the ids. */
-    List<List<Map.Entry<Long, Double>>> all(KlEngine engine, Gaussians x, Query query) {
-      List<Map<Long, Double>> values = new ArrayList<>();
-      for (int i = 0; i < x.size(); i++) {
-        values.add(new TreeMap<>());
-      }
-      for (Part part : parts) {
-        Neighbors found = engine.search(x, part.batch().gaussians(), query.exact());
-        for (int i = 0; i < x.size(); i++) {
-          for (int r = 0; r < found.count(i); r++) {
-            values.get(i).put(part.ids()[found.index(i, r)], found.value(i, r));
-          }
-        }
-      }
-      values.forEach(row -> row.keySet().removeAll(removed));
-      return values.stream().map(row -> List.copyOf(row.entrySet())).toList();
-    }
-  }
-
-  static List<Map.Entry<Long, Double>> row(IndexNeighbors found, int i) {
-    List<Map.Entry<Long, Double>> row = new ArrayList<>();
-    for (int r = 0; r < found.count(i); r++) {
-      row.add(Map.entry(found.id(i, r), found.value(i, r)));
-    }
-    return row;
-  }
-
-  static List<Map.Entry<Long, Double>> nearest(
-      List<Map.Entry<Long, Double>> all, int k, long without) {
-    Comparator<Map.Entry<Long, Double>> order = Map.Entry.comparingByValue();
-    return all.stream()
-        .filter(entry -> entry.getKey() != without)
-        .sorted(order.thenComparing(Map.Entry.comparingByKey()))
-        .limit(k)
-        .toList();
-  }
-
-  /** Queries in one direction, and the values of all references and of those within a radius, for all indexes of the same references. */
-  private record Asked(
-      Gaussians x,
-      boolean reverse,
-      List<List<Map.Entry<Long, Double>>> all,
-      Query within,
-      List<List<Map.Entry<Long, Double>>> near) {
-    static List<Asked> of(Divergence divergence, Model model, Data data) {
-      List<Asked> asked = new ArrayList<>();
-      try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
-        for (Gaussians x : queries(data)) {
-          for (boolean reverse : new boolean[] {false, true}) {
-            Query every = directed(Query.within(Double.POSITIVE_INFINITY), reverse);
-            List<List<Map.Entry<Long, Double>>> all = model.all(engine, x, every);
-            // just what has the value, too
-            double radius = nearest(all.getFirst(), 25, Long.MIN_VALUE).getLast().getValue();
-            Query within = directed(Query.within(radius), reverse);
-            asked.add(new Asked(x, reverse, all, within, model.all(engine, x, within)));
-          }
-        }
-      }
-      return asked;
-    }
-
-    private static Query directed(Query query, boolean reverse) {
-      return reverse ? query.reverse() : query;
-    }
-
-    void check(KlIndex index) {
-      for (int k : new int[] {1, 10, 700}) {
-        IndexNeighbors found = index.search(x, directed(Query.nearest(k), reverse));
-        for (int i = 0; i < x.size(); i++) {
-          assertThat(row(found, i)).isEqualTo(nearest(all.get(i), k, Long.MIN_VALUE));
-        }
-      }
-      IndexNeighbors found = index.search(x, within);
-      for (int i = 0; i < x.size(); i++) {
-        assertThat(row(found, i)).isEqualTo(near.get(i));
-      }
-    }
-  }
-
   @ParameterizedTest
   @FieldSource("ALL")
   void findsWhatSortedValuesSay(Divergence divergence) {
@@ -245,18 +65,23 @@ class IndexDivergenceTest {
     findsWhatSortedValuesSay(divergence, Share.OTHERS);
   }
 
+  /** Some data of each divergence; full covariances, of which there are few, in the short run. */
   private static List<Data> data(Divergence divergence, Share share) {
     return Stream.of(Data.values())
-        .filter(data -> share.has(ALL.indexOf(divergence) + data.ordinal()))
+        .filter(data ->
+            data == Data.FULL
+                ? share == Share.SOME
+                : share.has(ALL.indexOf(divergence) + data.ordinal()))
         .toList();
   }
 
   private static void findsWhatSortedValuesSay(Divergence divergence, Share share) {
     for (Data data : data(divergence, share)) {
-      Model model = new Model(parts(data, 1));
-      try (KlIndex index = KlIndex.builder(D).divergence(divergence).build()) {
+      IndexModel model = new IndexModel(data, 1);
+      try (KlIndex index = data.builder(divergence).build()) {
         model.fill(index);
-        Asked.of(divergence, model, data).forEach(asked -> asked.check(index));
+        assertThat(index.hasFullCovariances()).isEqualTo(data == Data.FULL);
+        Asked.of(divergence, model).forEach(asked -> asked.check(index));
       }
     }
   }
@@ -277,32 +102,39 @@ class IndexDivergenceTest {
 
   private static void manyQueriesFindWhatFewDo(Divergence divergence, Share share) {
     for (Data data : data(divergence, share)) {
-      Model model = new Model(parts(data, 5));
-      int threads = 1 + 2 * (data.ordinal() % 2);
-      try (KlIndex index = KlIndex.builder(D).divergence(divergence).threads(threads).build()) {
+      IndexModel model = new IndexModel(data, 5);
+      int threads = 1 + 2 * (data.ordinal() + 1) % 4;
+      try (KlIndex index = data.builder(divergence).threads(threads).build()) {
         model.fill(index);
-        int n = 70; // kernels for matrices answer from 32 on, and keep room for 64
-        Gaussians many = batch(data, Batch.Kind.VARIANCE, false, n, new Random(6)).gaussians();
-        double radius = index.nearest(many.slice(0, 1), 25).value(0, 24);
-        for (Query query :
-            List.of(
-                Query.nearest(10),
-                Query.nearest(60).reverse(),
-                Query.nearest(3).filter(id -> id % 3 == 0).excluding(model.parts.get(2).ids()),
-                Query.nearest(9).timeout(Duration.ofDays(1)),
-                Query.within(radius),
-                Query.within(radius).reverse())) {
-          IndexNeighbors found = index.search(many, query);
-          for (int from = 0; from < n; from += share == Share.SOME ? 56 : 14) {
-            int to = Math.min(n, from + 14);
-            IndexNeighbors few = index.search(many.slice(from, to), query);
-            for (int i = from; i < to; i++) {
-              assertThat(row(found, i))
-                  .as("%s, %s, row %d", data, query, i)
-                  .isEqualTo(row(few, i - from));
-              assertThat(found.isComplete(i)).isTrue();
-            }
-          }
+        for (boolean isDouble : data == Data.FULL ? new boolean[] {false, true} : new boolean[1]) {
+          manyQueriesFindWhatFewDo(index, model, isDouble, share);
+        }
+      }
+    }
+  }
+
+  private static void manyQueriesFindWhatFewDo(
+      KlIndex index, IndexModel model, boolean isDouble, Share share) {
+    int n = 70; // kernels for matrices answer from 32 on, and keep room for 64
+    Gaussians many = model.data.many(n, isDouble, new Random(6));
+    double radius = index.nearest(many.slice(0, 1), 25).value(0, 24);
+    for (Query query :
+        List.of(
+            Query.nearest(10),
+            Query.nearest(60).reverse(),
+            Query.nearest(3).filter(id -> id % 3 == 0).excluding(model.parts.get(2).ids()),
+            Query.nearest(9).timeout(Duration.ofDays(1)),
+            Query.within(radius),
+            Query.within(radius).reverse())) {
+      IndexNeighbors found = index.search(many, query);
+      for (int from = 0; from < n; from += share == Share.SOME ? 56 : 28) {
+        int to = Math.min(n, from + 14);
+        IndexNeighbors few = index.search(many.slice(from, to), query);
+        for (int i = from; i < to; i++) {
+          assertThat(row(found, i))
+              .as("%s, %s, row %d", model.data, query, i)
+              .isEqualTo(row(few, i - from));
+          assertThat(found.isComplete(i)).isTrue();
         }
       }
     }
@@ -313,7 +145,7 @@ class IndexDivergenceTest {
   @FieldSource("ALL")
   void queriesAreForgotten(Divergence divergence) throws InterruptedException {
     try (KlIndex index = KlIndex.builder(D).divergence(divergence).threads(2).build()) {
-      new Model(parts(Data.ORDINARY, 7)).fill(index);
+      new IndexModel(Data.ORDINARY, 7).fill(index);
       WeakReference<Object> asked = ask(index);
       for (int k = 0; k < 100 && asked.get() != null; k++) {
         System.gc();
@@ -325,83 +157,113 @@ class IndexDivergenceTest {
 
   /** In a method of its own, so that no local variable keeps them. */
   private static WeakReference<Object> ask(KlIndex index) {
-    Gaussians many = batch(Data.ORDINARY, Batch.Kind.STD, false, 300, new Random(8)).gaussians();
+    Gaussians many = Data.ORDINARY.many(300, false, new Random(8));
     index.nearest(many, 3);
     return new WeakReference<>(KlEngine.batch(many));
   }
 
-  /** Through commits, another opening, readers, refreshing and snapshots, with several threads. */
+  static Stream<Arguments> ordinaryAndFull() {
+    return ALL.stream()
+        .flatMap(divergence ->
+            Stream.of(Data.ORDINARY, Data.FULL).map(data -> Arguments.of(divergence, data)));
+  }
+
+  /** Through commits, another opening, readers, refreshing, snapshots, a purge and merges, with several threads. */
   @ParameterizedTest
-  @FieldSource("ALL")
-  void isKeptByAFolder(Divergence divergence) {
+  @MethodSource("ordinaryAndFull")
+  void isKeptByAFolder(Divergence divergence, Data data) {
     Path folder = scratch.resolve("index");
     Path copy = scratch.resolve("copy");
-    Model model = new Model(parts(Data.ORDINARY, 2));
+    IndexModel model = new IndexModel(data, 2);
     List<Asked> all;
-    try (KlIndex index = KlIndex.builder(D).divergence(divergence).open(folder);
+    try (KlIndex index = data.builder(divergence).open(folder);
         KlIndex reader = KlIndex.openReadOnly(folder)) {
       assertThat(reader.divergence()).isEqualTo(divergence);
       model.fill(index);
       index.commit();
-      all = Asked.of(divergence, model, Data.ORDINARY);
+      all = Asked.of(divergence, model);
       all.forEach(asked -> asked.check(index));
       assertThat(reader.refresh()).isTrue();
       all.forEach(asked -> asked.check(reader));
       index.verify();
       index.snapshot(copy);
+      index.purge();
+      assertThat(index.stats().deleted()).isZero();
+      all.forEach(asked -> asked.check(index));
     }
     for (Path place : List.of(folder, copy)) {
       try (KlIndex index = KlIndex.builder(D).threads(3).open(place)) {
         assertThat(index.divergence()).isEqualTo(divergence);
         all.forEach(asked -> asked.check(index));
+        index.compact(); // of full covariances given and computed factors, of float and double
+        assertThat(index.stats().segments()).isEqualTo(data == Data.FULL ? 4 : 8);
+        index.commit();
       }
+    }
+    try (KlIndex index = KlIndex.openReadOnly(folder)) {
+      all.forEach(asked -> asked.check(index));
     }
   }
 
-  /** By id, by ids, without some, one by one, and gathered. */
+  /** By id, by ids, without some, page by page, one by one, and gathered. */
   @ParameterizedTest
-  @FieldSource("ALL")
-  void allSearchesAreByTheDivergence(Divergence divergence) {
-    Model model = new Model(parts(Data.ORDINARY, 3));
-    KlIndex.Builder builder =
-        KlIndex.builder(D).divergence(divergence).batchQueries(Duration.ofMillis(1));
-    try (KlIndex index = KlIndex.builder(D).divergence(divergence).build();
-        KlIndex gathered = builder.build();
+  @MethodSource("ordinaryAndFull")
+  void allSearchesAreByTheDivergence(Divergence divergence, Data data) {
+    IndexModel model = new IndexModel(data, 3);
+    try (KlIndex index = data.builder(divergence).build();
+        KlIndex gathered = data.builder(divergence).batchQueries(Duration.ofMillis(1)).build();
         KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
       model.fill(index);
-      new Model(model.parts).fill(gathered);
-      long id = model.parts.get(2).ids()[1];
+      model.fill(gathered);
+      long id = model.parts.get(6).ids()[1];
       Gaussians own = index.get(id);
       Query all = Query.within(Double.POSITIVE_INFINITY);
       List<Map.Entry<Long, Double>> values = model.all(engine, own, all).getFirst();
-      IndexNeighbors more = index.nearest(id, 20);
-      assertThat(row(more, 0)).isEqualTo(nearest(values, 20, id));
+      List<Map.Entry<Long, Double>> others = without(values, id);
+      assertThat(row(index.nearest(id, 20), 0)).isEqualTo(nearest(others, 20));
 
-      long[] some = values.stream().mapToLong(Map.Entry::getKey).filter(x -> x % 3 == 0).toArray();
-      IndexNeighbors ranked = index.rank(own, new long[][] {some}, 15);
       List<Map.Entry<Long, Double>> of =
           values.stream().filter(entry -> entry.getKey() % 3 == 0).toList();
-      assertThat(row(ranked, 0)).isEqualTo(nearest(of, 15, Long.MIN_VALUE));
-      IndexNeighbors filtered = index.search(own, Query.nearest(15).filter(x -> x % 3 == 0));
-      assertThat(row(filtered, 0)).isEqualTo(row(ranked, 0));
-      IndexNeighbors without = index.search(own, Query.nearest(5).excluding(id));
-      assertThat(row(without, 0)).isEqualTo(nearest(values, 5, id));
+      long[] some = of.stream().mapToLong(Map.Entry::getKey).toArray();
+      List<Map.Entry<Long, Double>> expected = nearest(of, 15);
+      assertThat(row(index.rank(own, new long[][] {some}, 15), 0)).isEqualTo(expected);
+      Query nearest = Query.nearest(15);
+      for (Query query : List.of(nearest.filter(x -> x % 3 == 0), nearest.among(some))) {
+        assertThat(row(index.search(own, query), 0)).isEqualTo(expected);
+      }
+      IndexNeighbors few = index.search(own, Query.nearest(5).among(some[4], some[2], 5000));
+      assertThat(few.count(0)).isEqualTo(2);
+      assertThat(row(index.search(own, Query.nearest(5).excluding(id)), 0))
+          .isEqualTo(nearest(others, 5));
+      long[][] out = {{id, some[0]}};
+      assertThat(row(index.search(own, Query.nearest(700).excluding(out)), 0))
+          .isEqualTo(nearest(without(others, some[0]), 700));
+      try (KlIndex now = index.reader()) {
+        IndexNeighbors first = now.search(own, Query.nearest(9));
+        IndexNeighbors second = now.search(own, Query.nearest(9).after(first));
+        assertThat(Stream.of(first, second).flatMap(page -> row(page, 0).stream()).toList())
+            .isEqualTo(nearest(values, 18));
+      }
 
-      Gaussians x = queries(Data.ORDINARY).getFirst();
+      Gaussians x = data.queries().reversed().get(1);
       float[] mean = Batch.narrowed(x.mean(0));
       float[] std = Batch.narrowed(x.scale(0));
-      List<Map.Entry<Long, Double>> expected =
-          nearest(model.all(engine, x, all).getFirst(), 7, Long.MIN_VALUE);
+      List<Map.Entry<Long, Double>> byArrays = nearest(model.all(engine, x, all).getFirst(), 7);
       for (KlIndex asked : List.of(index, gathered)) {
         long[] ids = new long[7];
         float[] found = new float[7];
         assertThat(asked.query(mean, 0, std, 0, 7, ids, found)).isEqualTo(7);
         for (int r = 0; r < 7; r++) {
-          assertThat(ids[r]).isEqualTo(expected.get(r).getKey());
-          assertThat(found[r]).isEqualTo((float) (double) expected.get(r).getValue());
+          assertThat(ids[r]).isEqualTo(byArrays.get(r).getKey());
+          assertThat(found[r]).isEqualTo((float) (double) byArrays.get(r).getValue());
         }
       }
     }
+  }
+
+  private static List<Map.Entry<Long, Double>> without(
+      List<Map.Entry<Long, Double>> values, long id) {
+    return values.stream().filter(entry -> entry.getKey() != id).toList();
   }
 
   @ParameterizedTest
@@ -422,13 +284,11 @@ class IndexDivergenceTest {
     if (!share.has(ALL.indexOf(divergence))) {
       return;
     }
-    KlIndex.Builder builder =
-        KlIndex.builder(D).divergence(divergence).batchQueries(Duration.ofMillis(1));
-    try (KlIndex index = KlIndex.builder(D).divergence(divergence).build();
-        KlIndex gathered = builder.build()) {
-      Model model = new Model(parts(Data.ORDINARY, 3));
-      model.fill(index);
-      new Model(model.parts).fill(gathered);
+    KlIndex.Builder builder = Data.ORDINARY.builder(divergence);
+    try (KlIndex index = builder.build();
+        KlIndex gathered = builder.batchQueries(Duration.ofMillis(1)).build()) {
+      IndexModel model = new IndexModel(Data.ORDINARY, 3).fill(index);
+      model.fill(gathered);
       assertThat(index.warmUp()).isEqualTo(index.isReady() && gathered.warmUp());
     }
   }
@@ -442,14 +302,15 @@ class IndexDivergenceTest {
     for (Divergence divergence :
         List.of(Divergence.JEFFREYS, Divergence.WASSERSTEIN_2, Divergence.SQUARED_WASSERSTEIN_2)) {
       try (KlIndex index = KlIndex.builder(D).divergence(divergence).build()) {
-        Batch references = batch(data, Batch.Kind.STD, false, 20_000, new Random(4));
+        Batch references = data.batch(Batch.Kind.STD, false, 20_000, new Random(4));
         long[] ids = new long[20_000];
         Arrays.setAll(ids, i -> i);
         index.add(ids, references.gaussians());
         long before = index.stats().bytesRead();
-        index.nearest(queries(data).getFirst(), 5);
+        Gaussians queries = data.queries().getFirst();
+        index.nearest(queries, 5);
         // the codes are 20 bytes a reference, and what was given 80 with both times it is counted
-        assertThat(index.stats().bytesRead() - before).isLessThan(QUERIES * 20_000L * 36);
+        assertThat(index.stats().bytesRead() - before).isLessThan(queries.size() * 20_000L * 36);
       }
     }
   }
@@ -544,7 +405,7 @@ class IndexDivergenceTest {
   @Test
   void aManifestOfAnotherDivergenceFindsDamage() throws Exception {
     try (KlIndex index = KlIndex.builder(D).divergence(Divergence.JEFFREYS).open(scratch)) {
-      new Model(parts(Data.ORDINARY, 5)).fill(index);
+      new IndexModel(Data.ORDINARY, 5).fill(index);
       index.commit();
     }
     write(scratch, "divergence jeffreys", "divergence wasserstein-2");
@@ -552,13 +413,18 @@ class IndexDivergenceTest {
   }
 
   /** Changes a manifest, and its checksum. */
-  private static void write(Path folder, String from, String to) throws IOException {
+  static void write(Path folder, String from, String to) throws IOException {
     String text = Files.readString(folder.resolve("manifest"));
     String changed = text.substring(0, text.lastIndexOf("checksum")).replaceFirst(from, to);
-    CRC32C crc = new CRC32C();
-    crc.update(changed.getBytes(StandardCharsets.US_ASCII));
     Files.writeString(
-        folder.resolve("manifest"), changed + "checksum %08x\n".formatted(crc.getValue()));
+        folder.resolve("manifest"),
+        changed + "checksum %08x\n".formatted(crc(changed.getBytes(StandardCharsets.US_ASCII))));
+  }
+
+  static int crc(byte[] bytes) {
+    CRC32C crc = new CRC32C();
+    crc.update(bytes);
+    return (int) crc.getValue();
   }
 
   /** A call that ends by itself, of each divergence; nothing of it is kept by the thread in the background. */
@@ -567,7 +433,7 @@ class IndexDivergenceTest {
     Stream.of(Divergence.JEFFREYS, Divergence.HELLINGER)
         .forEach(divergence -> {
           try (KlIndex index = KlIndex.builder(D).divergence(divergence).build()) {
-            IndexNeighbors found = index.nearest(queries(Data.TIES).getFirst(), 3);
+            IndexNeighbors found = index.nearest(Data.TIES.queries().getFirst(), 3);
             assertThat(found.count(0)).isZero();
           }
         });

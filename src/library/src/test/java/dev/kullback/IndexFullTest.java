@@ -1,33 +1,33 @@
 package dev.kullback;
 
-import static dev.kullback.IndexDivergenceTest.nearest;
-import static dev.kullback.IndexDivergenceTest.row;
+import static dev.kullback.IndexDivergenceTest.crc;
+import static dev.kullback.IndexDivergenceTest.write;
+import static dev.kullback.IndexModel.D;
+import static dev.kullback.IndexModel.assertSame;
+import static dev.kullback.IndexModel.row;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
-import dev.kullback.testing.Batch;
+import dev.kullback.IndexModel.Asked;
+import dev.kullback.IndexModel.Data;
+import dev.kullback.IndexModel.Part;
 import dev.kullback.testing.FullBatch;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.NoSuchElementException;
 import java.util.Random;
-import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
-import java.util.zip.CRC32C;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
@@ -38,354 +38,14 @@ import org.junit.jupiter.params.provider.FieldSource;
 /** An index of full covariances gives back what it was given, and ranks it as the sorted values of all pairs are. */
 @Timeout(value = 240, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class IndexFullTest {
-  private static final int D = 4;
-
-  /** References of a part. */
-  private static final int PART = 60;
-
-  private static final int QUERIES = 2;
-
   /** A folder of the format, which later versions of the library are to read, too. */
   private static final Path KEPT =
       Path.of(System.getProperty("basedir", "."), "src/test/resources/index-format-full");
 
   @TempDir private Path scratch;
 
-  /** Gaussians that were added together, under ids in no order. */
-  private record Part(FullGaussians batch, long[] ids) {
-    long[] idsOf(int... rows) {
-      return Arrays.stream(rows).mapToLong(row -> ids[row]).toArray();
-    }
-  }
-
-  /** One of each kind and precision, the first third of each near one Gaussian, and some of them alike; ids of different parts alternate. */
-  private static List<Part> parts(int seed) {
-    Random random = new Random(seed);
-    List<Part> parts = new ArrayList<>();
-    for (FullBatch.Kind kind : FullBatch.Kind.values()) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        FullBatch all = FullBatch.random(true, PART, D, 30, 0, random);
-        double[] mean = all.mean();
-        double[] tril = all.matrix();
-        for (int i = 0; i < PART / 3; i++) {
-          for (int k = 0; k < D * D; k++) {
-            tril[i * D * D + k] = tril[k] * (1 + (i % 2 == 0 ? 0 : 1e-3 * i));
-          }
-          for (int k = 0; k < D; k++) {
-            mean[i * D + k] = mean[k] * (1 + (i % 2 == 0 ? 0 : 1e-14 * i));
-          }
-        }
-        FullBatch factors = new FullBatch(FullBatch.Kind.SCALE_TRIL, true, mean, tril, D);
-        FullBatch given =
-            kind == FullBatch.Kind.SCALE_TRIL && isDouble ? factors : factors.as(kind);
-        FullBatch batch = new FullBatch(given.kind(), isDouble, given.mean(), given.matrix(), D);
-        int part = parts.size();
-        long[] ids = LongStream.range(0, PART).map(i -> 10 * (i * 7 % PART) + part - 100).toArray();
-        parts.add(new Part(batch.gaussians(), ids));
-      }
-    }
-    return parts;
-  }
-
-  /** Queries of several kinds, diagonal ones among them. */
-  private static List<Gaussians> queries() {
-    Random random = new Random(99);
-    FullBatch factors = FullBatch.random(false, QUERIES, D, 5, 0, random);
-    return List.of(
-        factors.gaussians(),
-        FullBatch.random(true, QUERIES, D, 5, 0, random).as(FullBatch.Kind.COVARIANCE).gaussians(),
-        Batch.random(false, QUERIES, D, 0, random).gaussians(),
-        new Batch(
-                Batch.Kind.LOG_VARIANCE,
-                true,
-                random.doubles(QUERIES * D).toArray(),
-                random.doubles(QUERIES * D).toArray(),
-                D)
-            .gaussians());
-  }
-
   private static KlIndex.Builder builder(Divergence divergence) {
-    return KlIndex.builder(D).fullCovariances().divergence(divergence);
-  }
-
-  /** The references as they are to be in an index: its parts, less what was removed. */
-  private static final class Model {
-    final List<Part> parts;
-    final List<Long> removed = new ArrayList<>();
-
-    Model(int seed) {
-      parts = parts(seed);
-    }
-
-    /** Adds all, in several segments, some after others were under their ids, and removes some. */
-    Model fill(KlIndex index) {
-      for (Part part : parts) {
-        index.add(part.ids(), part.batch());
-      }
-      for (Part part : parts.reversed()) {
-        long[] few = part.idsOf(5, 3, 30);
-        index.remove(few);
-        index.add(few, part.batch().select(3, 5, 30)); // two are exchanged
-        index.replace(part.idsOf(3, 5), part.batch().select(3, 5));
-      }
-      for (int k = 0; k < PART; k += 11) {
-        removed.add(parts.get(k % parts.size()).ids()[k]);
-      }
-      index.remove(removed.stream().mapToLong(id -> id).toArray());
-      return this;
-    }
-
-    /** The values of each query and all references, by id, as an engine has them. */
-    List<List<Map.Entry<Long, Double>>> all(KlEngine engine, Gaussians x, Query query) {
-      List<List<Map.Entry<Long, Double>>> all = new ArrayList<>();
-      List<Neighbors> found =
-          parts.stream().map(part -> engine.search(x, part.batch(), query.exact())).toList();
-      for (int i = 0; i < x.size(); i++) {
-        Map<Long, Double> values = new TreeMap<>();
-        for (int part = 0; part < parts.size(); part++) {
-          Neighbors of = found.get(part);
-          for (int r = 0; r < of.count(i); r++) {
-            values.put(parts.get(part).ids()[of.index(i, r)], of.value(i, r));
-          }
-        }
-        removed.forEach(values::remove);
-        all.add(List.copyOf(values.entrySet()));
-      }
-      return all;
-    }
-  }
-
-  private static void check(KlIndex index, Model model) {
-    assertThat(index.hasFullCovariances()).isTrue();
-    try (KlEngine engine = KlEngine.builder().divergence(index.divergence()).build()) {
-      Query all = Query.within(Double.POSITIVE_INFINITY);
-      for (Gaussians x : queries()) {
-        for (boolean reverse : new boolean[] {false, true}) {
-          List<List<Map.Entry<Long, Double>>> values =
-              model.all(engine, x, reverse ? all.reverse() : all);
-          for (int k : new int[] {1, 10, 700}) {
-            Query nearest = reverse ? Query.nearest(k).reverse() : Query.nearest(k);
-            IndexNeighbors found = index.search(x, nearest);
-            for (int i = 0; i < x.size(); i++) {
-              assertThat(row(found, i)).isEqualTo(nearest(values.get(i), k, Long.MIN_VALUE));
-              assertThat(found.isComplete(i)).isTrue();
-            }
-          }
-          // just what has the value, too
-          double radius = nearest(values.getFirst(), 25, Long.MIN_VALUE).getLast().getValue();
-          Query within = reverse ? Query.within(radius).reverse() : Query.within(radius);
-          IndexNeighbors found = index.search(x, within);
-          List<List<Map.Entry<Long, Double>>> expected = model.all(engine, x, within);
-          for (int i = 0; i < x.size(); i++) {
-            assertThat(row(found, i)).isEqualTo(expected.get(i));
-          }
-        }
-      }
-    }
-  }
-
-  @ParameterizedTest
-  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
-  void findsWhatSortedValuesSay(Divergence divergence) {
-    try (KlIndex index = builder(divergence).build()) {
-      check(index, new Model(1).fill(index));
-    }
-  }
-
-  /** In several groups, of which threads share the references. */
-  @ParameterizedTest
-  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
-  void manyQueriesFindWhatFewDo(Divergence divergence) {
-    Model model = new Model(12);
-    Random random = new Random(13);
-    try (KlIndex index = builder(divergence).threads(3).build()) {
-      model.fill(index);
-      for (boolean isDouble : new boolean[] {false, true}) {
-        Gaussians many = FullBatch.random(isDouble, 70, D, 9, 0, random).gaussians();
-        double radius = index.nearest(many.slice(0, 1), 25).value(0, 24);
-        for (Query query :
-            List.of(
-                Query.nearest(10),
-                Query.nearest(60).reverse(),
-                Query.nearest(3).filter(id -> id % 3 == 0).excluding(model.parts.get(2).ids()),
-                Query.nearest(9).timeout(Duration.ofDays(1)),
-                Query.within(radius).reverse())) {
-          IndexNeighbors found = index.search(many, query);
-          for (int i = 0; i < 70; i += 3) {
-            assertThat(row(found, i)).isEqualTo(row(index.search(many.slice(i, i + 1), query), 0));
-          }
-        }
-      }
-    }
-  }
-
-  /** Through commits, another opening, readers, refreshing, snapshots, a purge and merges, with several threads. */
-  @ParameterizedTest
-  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
-  void isKeptByAFolder(Divergence divergence) {
-    Path folder = scratch.resolve("index");
-    Path copy = scratch.resolve("copy");
-    Model model = new Model(2);
-    try (KlIndex index = builder(divergence).open(folder);
-        KlIndex reader = KlIndex.openReadOnly(folder)) {
-      model.fill(index);
-      index.commit();
-      check(index, model);
-      assertThat(reader.refresh()).isTrue();
-      check(reader, model);
-      index.verify();
-      index.snapshot(copy);
-      index.purge();
-      assertThat(index.stats().deleted()).isZero();
-      check(index, model);
-    }
-    for (Path place : List.of(folder, copy)) {
-      try (KlIndex index = KlIndex.builder(D).threads(3).open(place)) {
-        assertThat(index.divergence()).isEqualTo(divergence);
-        check(index, model);
-        index.compact(); // given and computed factors, of float and double
-        assertThat(index.stats().segments()).isEqualTo(4);
-        index.commit();
-      }
-      try (KlIndex index = KlIndex.openReadOnly(place)) {
-        check(index, model);
-      }
-    }
-  }
-
-  /** By id, by ids, without some, page by page, and one by one. */
-  @ParameterizedTest
-  @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
-  void allSearchesAreOfFullCovariances(Divergence divergence) {
-    Model model = new Model(3);
-    try (KlIndex index = builder(divergence).batchQueries(Duration.ofMillis(1)).build();
-        KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
-      model.fill(index);
-      long id = model.parts.get(6).ids()[1];
-      Gaussians own = index.get(id);
-      Query all = Query.within(Double.POSITIVE_INFINITY);
-      List<Map.Entry<Long, Double>> values = model.all(engine, own, all).getFirst();
-      assertThat(row(index.nearest(id, 20), 0)).isEqualTo(nearest(values, 20, id));
-
-      long[] some = values.stream().mapToLong(Map.Entry::getKey).filter(x -> x % 3 == 0).toArray();
-      List<Map.Entry<Long, Double>> of =
-          values.stream().filter(entry -> entry.getKey() % 3 == 0).toList();
-      List<Map.Entry<Long, Double>> expected = nearest(of, 15, Long.MIN_VALUE);
-      assertThat(row(index.rank(own, new long[][] {some}, 15), 0)).isEqualTo(expected);
-      Query nearest = Query.nearest(15);
-      for (Query query : List.of(nearest.filter(x -> x % 3 == 0), nearest.among(some))) {
-        assertThat(row(index.search(own, query), 0)).isEqualTo(expected);
-      }
-      IndexNeighbors few = index.search(own, Query.nearest(5).among(some[4], some[2], 5000));
-      assertThat(few.count(0)).isEqualTo(2);
-      assertThat(row(index.search(own, Query.nearest(5).excluding(id)), 0))
-          .isEqualTo(nearest(values, 5, id));
-      long[][] out = {{id, some[0]}};
-      assertThat(row(index.search(own, Query.nearest(700).excluding(out)), 0))
-          .isEqualTo(nearest(values, 700, id).stream().filter(e -> e.getKey() != some[0]).toList());
-      try (KlIndex now = index.reader()) {
-        IndexNeighbors first = now.search(own, Query.nearest(9));
-        IndexNeighbors second = now.search(own, Query.nearest(9).after(first));
-        assertThat(Stream.of(first, second).flatMap(page -> row(page, 0).stream()).toList())
-            .isEqualTo(nearest(values, 18, Long.MIN_VALUE));
-      }
-
-      Gaussians x = queries().get(2); // diagonal, of float
-      float[] mean = Batch.narrowed(x.mean(0));
-      float[] std = Batch.narrowed(x.scale(0));
-      List<Map.Entry<Long, Double>> byArrays =
-          nearest(model.all(engine, x, all).getFirst(), 7, Long.MIN_VALUE);
-      long[] ids = new long[7];
-      float[] found = new float[7];
-      assertThat(index.query(mean, 0, std, 0, 7, ids, found)).isEqualTo(7);
-      for (int r = 0; r < 7; r++) {
-        assertThat(ids[r]).isEqualTo(byArrays.get(r).getKey());
-        assertThat(found[r]).isEqualTo((float) (double) byArrays.get(r).getValue());
-      }
-    }
-  }
-
-  private static void assertSame(Gaussians found, Gaussians expected) {
-    assertThat(found).isInstanceOf(FullGaussians.class);
-    assertThat(found.size()).isEqualTo(expected.size());
-    assertThat(found.isDouble()).isEqualTo(expected.isDouble());
-    assertThat(((FullGaussians) found).hasComputedFactors())
-        .isEqualTo(((FullGaussians) expected).hasComputedFactors());
-    for (int i = 0; i < found.size(); i++) {
-      assertThat(found.mean(i)).isEqualTo(expected.mean(i));
-      assertThat(found.scale(i)).isEqualTo(expected.scale(i));
-      assertThat(found.covariance(i)).isEqualTo(expected.covariance(i)); // by what rounding took
-    }
-  }
-
-  private static void checkGivenBack(KlIndex index, Model model) {
-    List<Long> all = new ArrayList<>();
-    for (Part part : model.parts) {
-      int[] rows =
-          IntStream.range(0, PART).filter(k -> !model.removed.contains(part.ids()[k])).toArray();
-      assertSame(index.get(part.idsOf(rows)), part.batch().select(rows));
-      assertSame(
-          index.get(part.ids()[7], part.ids()[8], part.ids()[7]), part.batch().select(7, 8, 7));
-      Arrays.stream(rows).forEach(row -> all.add(part.ids()[row]));
-      float[] mean = new float[D];
-      float[] std = new float[D];
-      for (int row : rows) {
-        assertThat(index.get(part.ids()[row], mean, std)).isTrue();
-        double[] covariance = part.batch().covariance(row);
-        for (int h = 0; h < D; h++) {
-          assertThat(mean[h]).isEqualTo((float) part.batch().mean(row)[h]);
-          float expected = (float) Math.sqrt(covariance[h * (D + 1)]);
-          assertThat(std[h]).isBetween(Math.nextDown(expected), Math.nextUp(expected));
-        }
-      }
-    }
-    assertThat(index.ids()).isEqualTo(all.stream().mapToLong(id -> id).sorted().toArray());
-    List<Long> seen = new ArrayList<>();
-    List<Boolean> precisions = new ArrayList<>();
-    index.forEach((ids, batch) -> {
-      assertThat(ids).isSorted();
-      assertSame(batch, index.get(ids));
-      precisions.add(batch.isDouble());
-      Arrays.stream(ids).forEach(seen::add);
-    });
-    assertThat(precisions).containsExactly(false, true, false, true);
-    assertThat(seen).containsExactlyInAnyOrderElementsOf(all);
-  }
-
-  @Test
-  void givesBackWhatWasAdded() {
-    Model model = new Model(4);
-    try (KlIndex index = KlIndex.builder(D).fullCovariances().open(scratch)) {
-      model.fill(index);
-      checkGivenBack(index, model);
-      index.commit();
-      checkGivenBack(index, model);
-      index.compact();
-      checkGivenBack(index, model);
-      index.purge();
-    }
-    try (KlIndex index = KlIndex.open(scratch)) {
-      checkGivenBack(index, model);
-      Part part = model.parts.get(7);
-      long id = part.ids()[9];
-      index.replace(new long[] {id, -5000}, part.batch().select(9, 2));
-      assertSame(index.get(id, -5000), part.batch().select(9, 2));
-      assertThat(index.remove(-5000)).isOne();
-      checkGivenBack(index, model);
-      // floats among doubles, and given factors among those that were computed
-      Part floats = model.parts.getFirst();
-      Gaussians both = index.get(floats.ids()[1], part.ids()[9]);
-      assertThat(both.isDouble()).isTrue();
-      assertThat(both.scale(0)).isEqualTo(floats.batch().scale(1));
-      assertThat(both.covariance(0)).isEqualTo(floats.batch().covariance(1));
-      assertThat(both.covariance(1)).isEqualTo(part.batch().covariance(9));
-      assertThatExceptionOfType(NoSuchElementException.class)
-          .isThrownBy(() -> index.get(id, 7000))
-          .withMessage("ids[1] = 7000 is not in the index");
-      assertThatIllegalArgumentException()
-          .isThrownBy(index::get)
-          .withMessage("a batch of full covariances has at least one Gaussian; none is selected");
-    }
+    return Data.FULL.builder(divergence);
   }
 
   /** Gaussians of one kind and precision; numbers that float holds exactly, whatever computes them. */
@@ -446,44 +106,26 @@ class IndexFullTest {
     }
   }
 
-  /** A forEach of more than one block has each reference once. */
-  @Test
-  void goesOverManyInBlocks() {
-    int d = 512;
-    int n = 5;
-    FullGaussians batch = FullBatch.of(Batch.random(false, n, d, 0, new Random(2))).gaussians();
-    try (KlIndex index = KlIndex.builder(d).fullCovariances().build()) {
-      index.add(LongStream.range(0, n).toArray(), batch);
-      index.remove(3);
-      List<Long> seen = new ArrayList<>();
-      index.forEach((ids, some) -> {
-        assertThat(ids).hasSizeLessThan(n - 1);
-        Arrays.stream(ids).forEach(seen::add);
-      });
-      assertThat(seen).containsExactly(0L, 1L, 2L, 4L);
-      assertThat(index.nearest(batch.select(4), 1).id(0, 0)).isEqualTo(4);
-    }
-  }
-
   /** One by one, in an open segment, beside threads that search. */
   @Test
   void takesSmallChanges() {
-    Model model = new Model(5);
-    try (KlIndex index = KlIndex.builder(D).fullCovariances().threads(2).open(scratch)) {
-      for (int row = 0; row < PART; row++) {
-        for (Part part : model.parts) {
-          index.replace(part.idsOf(row), part.batch().select((row + 1) % PART));
-          index.replace(part.idsOf(row), part.batch().select(row));
+    IndexModel model = new IndexModel(Data.FULL, 5);
+    int part = Data.FULL.size();
+    try (KlIndex index = builder(Divergence.KL).threads(2).open(scratch)) {
+      for (int row = 0; row < part; row++) {
+        for (Part some : model.parts) {
+          index.replace(some.idsOf(row), some.batch().select((row + 1) % part));
+          index.replace(some.idsOf(row), some.batch().select(row));
         }
         if (row % 25 == 24) {
           index.commit();
         }
       }
-      assertThat(index.size()).isEqualTo((long) PART * model.parts.size());
-      checkGivenBack(index, model);
-      check(index, model);
+      assertThat(index.size()).isEqualTo((long) part * model.parts.size());
+      model.checkGivenBack(index);
+      Asked.of(Divergence.KL, model).forEach(asked -> asked.check(index));
       assertThat(index.toString())
-          .isEqualTo("KlIndex[600 x 4, full covariances, %s]".formatted(scratch.toAbsolutePath()));
+          .isEqualTo("KlIndex[600 x 5, full covariances, %s]".formatted(scratch.toAbsolutePath()));
     }
   }
 
@@ -491,11 +133,11 @@ class IndexFullTest {
   @ParameterizedTest
   @FieldSource("dev.kullback.IndexDivergenceTest#ALL")
   void provesWhatItHasNotSeen(Divergence divergence) {
-    Model model = new Model(6);
+    IndexModel model = new IndexModel(Data.FULL, 6);
     int open = 0;
     try (KlIndex index = builder(divergence).threads(2).build()) {
       model.fill(index);
-      for (Gaussians x : queries()) {
+      for (Gaussians x : Data.FULL.queries()) {
         IndexNeighbors all = index.nearest(x, 700);
         for (Query query :
             List.of(
@@ -525,9 +167,9 @@ class IndexFullTest {
 
   @Test
   void warmsUp() {
-    Model model = new Model(7);
+    IndexModel model = new IndexModel(Data.FULL, 7);
     try (KlIndex index = builder(Divergence.KL).build()) {
-      assertThat(index.nearest(queries().getFirst(), 3).count(0)).isZero();
+      assertThat(index.nearest(Data.FULL.queries().getFirst(), 3).count(0)).isZero();
       model.fill(index);
       long before = index.stats().queries();
       boolean isFast = index.warmUp();
@@ -567,9 +209,9 @@ class IndexFullTest {
 
   @Test
   void otherGaussiansAreRefused() {
-    FullGaussians full = new Model(8).parts.getFirst().batch();
-    Gaussians diagonal = queries().get(2);
-    try (KlIndex index = KlIndex.builder(D).fullCovariances().build()) {
+    FullGaussians full = (FullGaussians) new IndexModel(Data.FULL, 8).parts.getFirst().batch();
+    Gaussians diagonal = Data.FULL.queries().get(2);
+    try (KlIndex index = builder(Divergence.KL).build()) {
       assertThatIllegalArgumentException()
           .isThrownBy(() -> index.add(new long[] {1, 2}, diagonal))
           .withMessage(
@@ -603,14 +245,14 @@ class IndexFullTest {
   @Test
   void theManifestSaysFullCovariances() throws Exception {
     Path kl = scratch.resolve("kl");
-    KlIndex.builder(D).fullCovariances().open(kl).close();
+    builder(Divergence.KL).open(kl).close();
     assertThat(Files.readString(kl.resolve("manifest")))
-        .startsWith("kullback-index 2\ndimension 4\ncovariances full\ngeneration 0\n");
+        .startsWith("kullback-index 2\ndimension 5\ncovariances full\ngeneration 0\n");
     Path jeffreys = scratch.resolve("jeffreys");
     builder(Divergence.JEFFREYS).open(jeffreys).close();
     assertThat(Files.readString(jeffreys.resolve("manifest")))
         .startsWith(
-            "kullback-index 2\ndimension 4\ndivergence jeffreys\ncovariances full\ngeneration 0\n");
+            "kullback-index 2\ndimension 5\ndivergence jeffreys\ncovariances full\ngeneration 0\n");
     for (KlIndex index : List.of(KlIndex.open(kl), KlIndex.builder().openReadOnly(jeffreys))) {
       try (index) {
         assertThat(index.hasFullCovariances()).isTrue();
@@ -625,7 +267,7 @@ class IndexFullTest {
           .withMessageStartingWith(kl.resolve("manifest").toRealPath() + ": ");
       Files.write(kl.resolve("manifest"), before);
     }
-    write(kl, "dimension 4", "dimension 11407");
+    write(kl, "dimension 5", "dimension 11407");
     assertThatExceptionOfType(CorruptIndexException.class)
         .isThrownBy(() -> KlIndex.open(kl))
         .withMessageContaining("has the invalid number 11407");
@@ -644,7 +286,7 @@ class IndexFullTest {
   void aManifestOfOtherCovariancesFindsDamage() throws Exception {
     Path full = scratch.resolve("full");
     try (KlIndex index = builder(Divergence.JEFFREYS).open(full)) {
-      new Model(9).fill(index);
+      new IndexModel(Data.FULL, 9).fill(index);
       index.commit();
     }
     write(full, "covariances full\n", "");
@@ -653,7 +295,7 @@ class IndexFullTest {
         .withMessageContaining("segment-");
     Path diagonal = scratch.resolve("diagonal");
     try (KlIndex index = KlIndex.builder(D).divergence(Divergence.HELLINGER).open(diagonal)) {
-      index.add(new long[] {1, 2}, queries().get(2));
+      index.add(new long[] {1, 2}, Data.FULL.queries().get(2));
       index.commit();
     }
     write(diagonal, "generation", "covariances full\ngeneration");
@@ -662,26 +304,11 @@ class IndexFullTest {
         .withMessageContaining("segment-");
   }
 
-  /** Changes a manifest, and its checksum. */
-  private static void write(Path folder, String from, String to) throws IOException {
-    String text = Files.readString(folder.resolve("manifest"));
-    String changed = text.substring(0, text.lastIndexOf("checksum")).replaceFirst(from, to);
-    Files.writeString(
-        folder.resolve("manifest"),
-        changed + "checksum %08x\n".formatted(crc(changed.getBytes(StandardCharsets.US_ASCII))));
-  }
-
-  private static int crc(byte[] bytes) {
-    CRC32C crc = new CRC32C();
-    crc.update(bytes);
-    return (int) crc.getValue();
-  }
-
   /** A header that says what the file has not, with right checksums, is refused by the name of the file. */
   @Test
   void headersThatLieAreRefused() throws Exception {
-    Part part = new Model(10).parts.getLast();
-    try (KlIndex index = KlIndex.builder(D).fullCovariances().open(scratch)) {
+    Part part = new IndexModel(Data.FULL, 10).parts.getLast();
+    try (KlIndex index = builder(Divergence.KL).open(scratch)) {
       index.add(part.ids(), part.batch());
       index.commit();
     }
@@ -691,12 +318,12 @@ class IndexFullTest {
     int[][] lies = {
       {8, 1},
       {12, 0},
-      {12, 5},
+      {12, 6},
       {12, 11_406},
       {12, 65_536},
       {12, Integer.MAX_VALUE},
       {16, -1},
-      {16, PART + 1},
+      {16, 61},
       {16, Integer.MAX_VALUE},
       {20, 4},
       {20, 6},
@@ -752,8 +379,8 @@ class IndexFullTest {
       }
       Files.write(file, bytes.array());
       try (KlIndex index = KlIndex.openReadOnly(scratch)) {
-        for (Gaussians x : queries()) {
-          assertThat(index.nearest(x, 10).size()).isEqualTo(QUERIES);
+        for (Gaussians x : Data.FULL.queries()) {
+          assertThat(index.nearest(x, 10).size()).isEqualTo(x.size());
           index.search(x, Query.within(3).reverse());
         }
         index.nearest(index.ids()[0], 3);

@@ -1,12 +1,17 @@
 package dev.kullback;
 
+import static dev.kullback.IndexModel.D;
+import static dev.kullback.IndexModel.assertSame;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.kullback.IndexModel.Data;
+import dev.kullback.IndexModel.Part;
 import dev.kullback.testing.Batch;
+import dev.kullback.testing.FullBatch;
 import java.math.BigDecimal;
 import java.math.MathContext;
 import java.nio.file.Path;
@@ -29,136 +34,90 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What was added comes back as it was, and can be searched near and ranked by its ids. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class IndexReadBackTest {
-  private static final int D = 3;
-
-  /** References of each kind and precision. */
-  private static final int PART = 40;
-
   @TempDir private Path scratch;
 
-  /** Gaussians that were added together, under ids in no order. */
-  private record Part(Batch batch, long[] ids) {
-    DiagonalGaussians gaussians(int... rows) {
-      return batch.rows(rows).gaussians();
-    }
-  }
-
-  /** One of each kind and precision, in the order in which all are gone over; ids of different parts alternate. */
-  private final List<Part> parts = parts();
-
-  private static List<Part> parts() {
-    Random random = new Random(1);
-    List<Part> parts = new ArrayList<>();
-    for (Batch.Kind kind : Batch.Kind.values()) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        double[] mean = random.doubles(PART * D, -1, 1).toArray();
-        double[] std = random.doubles(PART * D, 0.25, 4).toArray();
-        int part = parts.size();
-        long[] ids = LongStream.range(0, PART).map(i -> 8 * (i * 27 % PART) + part - 100).toArray();
-        parts.add(new Part(Batch.ofStd(kind, isDouble, mean, std, D), ids));
-      }
-    }
-    return parts;
-  }
-
-  /** The ids of a part's rows. */
-  private static long[] ids(Part part, int... rows) {
-    return Arrays.stream(rows).mapToLong(row -> part.ids()[row]).toArray();
-  }
-
-  /** Adds all, in several segments, some after others were under their ids. */
-  private void fill(KlIndex index) {
-    for (Part part : parts) {
-      index.add(part.ids(), part.batch().gaussians());
-    }
-    for (Part part : parts.reversed()) {
-      int[] few = {5, 3, 30};
-      index.remove(ids(part, few));
-      index.add(ids(part, few), part.gaussians(3, 5, 30)); // two are exchanged
-      index.replace(ids(part, 3, 5), part.gaussians(3, 5));
-    }
-  }
-
-  private static void assertSame(Gaussians found, Gaussians expected) {
-    assertThat(found.size()).isEqualTo(expected.size());
-    assertThat(found.kind()).isEqualTo(expected.kind());
-    assertThat(found.isDouble()).isEqualTo(expected.isDouble());
-    for (int i = 0; i < found.size(); i++) {
-      assertThat(found.mean(i)).isEqualTo(expected.mean(i));
-      assertThat(found.scale(i)).isEqualTo(expected.scale(i));
-    }
-  }
-
-  private void check(KlIndex index) {
-    assertThat(index.ids())
-        .isEqualTo(LongStream.range(-100, 8L * PART - 100).toArray()); // of all parts
-    for (Part part : parts) {
-      assertSame(index.get(part.ids()), part.batch().gaussians());
-      assertSame(index.get(ids(part, 7, 0, 7)), part.gaussians(7, 0, 7));
-    }
-    List<Part> seen = new ArrayList<>(parts);
-    index.forEach((ids, batch) -> {
-      Part part = seen.removeFirst();
-      int[] sorted =
-          IntStream.range(0, PART)
-              .boxed()
-              .sorted((a, b) -> Long.compare(part.ids()[a], part.ids()[b]))
-              .mapToInt(row -> row)
-              .toArray();
-      assertThat(ids).isEqualTo(ids(part, sorted)).isSorted();
-      assertSame(batch, part.gaussians(sorted));
-    });
-    assertThat(seen).isEmpty();
-  }
+  private final IndexModel model = new IndexModel(Data.ORDINARY, 1);
+  private final List<Part> parts = model.parts;
 
   /** Through merges, commits, another opening, and a reader. */
-  @Test
-  void givesBackWhatWasAdded() {
-    try (KlIndex index = KlIndex.builder(D).open(scratch)) {
-      fill(index);
-      check(index);
+  @ParameterizedTest
+  @EnumSource(names = {"ORDINARY", "FULL"})
+  void givesBackWhatWasAdded(Data data) {
+    IndexModel model = new IndexModel(data, 4);
+    try (KlIndex index = data.builder(Divergence.KL).open(scratch)) {
+      model.fill(index);
+      model.checkGivenBack(index);
       index.commit();
-      check(index);
+      model.checkGivenBack(index);
       try (KlIndex reader = KlIndex.openReadOnly(scratch)) {
-        check(reader);
+        model.checkGivenBack(reader);
       }
+      index.compact();
+      model.checkGivenBack(index);
+      index.purge();
     }
     try (KlIndex index = KlIndex.open(scratch)) {
-      check(index);
-      Part part = parts.get(2);
+      model.checkGivenBack(index);
+      Part floats = model.parts.getFirst();
+      Part part = model.parts.getLast();
       long id = part.ids()[9];
       index.remove(id);
-      assertThat(index.ids()).hasSize(8 * PART - 1).doesNotContain(id);
+      assertThat(index.ids()).doesNotContain(id);
       assertThat(index.get(id, new float[D], new float[D])).isFalse();
-      index.add(new long[] {id}, part.gaussians(9));
-      check(index);
+      index.replace(new long[] {id, -5000}, part.batch().select(9, 2));
+      assertSame(index.get(id, -5000), part.batch().select(9, 2));
+      assertThat(index.remove(-5000)).isOne();
+      model.checkGivenBack(index);
+      // floats among doubles, and given factors among those that were computed
+      Part doubles = data == Data.FULL ? part : model.parts.get(1);
+      Gaussians both = index.get(floats.ids()[1], doubles.ids()[9]);
+      assertThat(both.isDouble()).isTrue();
+      assertThat(both.scale(0)).isEqualTo(floats.batch().scale(1));
+      assertThat(both.covariance(0)).isEqualTo(floats.batch().covariance(1));
+      assertThat(both.covariance(1)).isEqualTo(doubles.batch().covariance(9));
+      assertThatExceptionOfType(NoSuchElementException.class)
+          .isThrownBy(() -> index.get(id, 70_000))
+          .withMessage("ids[1] = 70000 is not in the index");
+      if (data == Data.FULL) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(index::get)
+            .withMessage("a batch of full covariances has at least one Gaussian; none is selected");
+      } else {
+        assertThat(index.get().size()).isZero();
+      }
     }
   }
 
   /** A forEach of more than one block has each reference once. */
-  @Test
-  void goesOverManyInBlocks() {
-    int d = 1 << 16;
-    int n = 11;
-    Batch batch = Batch.random(false, n, d, 0, new Random(2));
-    try (KlIndex index = KlIndex.builder(d).build()) {
-      index.add(LongStream.range(0, n).toArray(), batch.gaussians());
-      index.remove(4);
+  @ParameterizedTest
+  @CsvSource({"false, 11, 65536", "true, 5, 512"})
+  void goesOverManyInBlocks(boolean isFull, int n, int d) {
+    Batch some = Batch.random(false, n, d, 0, new Random(2));
+    Gaussians batch = isFull ? FullBatch.of(some).gaussians() : some.gaussians();
+    KlIndex.Builder builder = KlIndex.builder(d);
+    try (KlIndex index = (isFull ? builder.fullCovariances() : builder).build()) {
+      index.add(LongStream.range(0, n).toArray(), batch);
+      index.remove(3);
       List<Long> seen = new ArrayList<>();
-      index.forEach((ids, some) -> {
-        assertThat(ids).hasSizeLessThan(n);
-        assertSame(some, index.get(ids));
+      index.forEach((ids, its) -> {
+        assertThat(ids).hasSizeLessThan(n - 1);
         Arrays.stream(ids).forEach(seen::add);
+        for (int i = 0; i < ids.length; i++) {
+          assertThat(its.mean(i)).isEqualTo(batch.mean((int) ids[i]));
+          assertThat(its.scale(i)).isEqualTo(batch.scale((int) ids[i]));
+        }
       });
-      assertThat(seen).containsExactly(0L, 1L, 2L, 3L, 5L, 6L, 7L, 8L, 9L, 10L);
+      assertThat(seen).isEqualTo(LongStream.range(0, n).filter(id -> id != 3).boxed().toList());
       Thread.currentThread().interrupt();
       assertThatExceptionOfType(CancellationException.class)
-          .isThrownBy(() -> index.forEach((ids, some) -> {}));
+          .isThrownBy(() -> index.forEach((ids, its) -> {}));
       assertThat(Thread.interrupted()).isTrue();
     }
   }
@@ -169,43 +128,44 @@ class IndexReadBackTest {
     float[] mean = new float[D];
     float[] std = new float[D];
     try (KlIndex index = KlIndex.builder(D).build()) {
-      fill(index);
+      model.fill(index);
       for (Part part : parts) {
-        for (int row = 0; row < PART; row++) {
+        ScaleKind kind = part.batch().kind();
+        for (int row = 1; row < 10; row++) {
           assertThat(index.get(part.ids()[row], mean, std)).isTrue();
+          double[] scale = part.batch().scale(row);
           for (int h = 0; h < D; h++) {
-            double s = part.batch().scale()[row * D + h];
-            assertThat(mean[h]).isEqualTo((float) part.batch().mean()[row * D + h]);
+            double s = scale[h];
+            assertThat(mean[h]).isEqualTo((float) part.batch().mean(row)[h]);
             double exact =
-                switch (part.batch().kind()) {
+                switch (kind) {
                   case STD -> s;
                   case VARIANCE -> root(s);
                   case LOG_VARIANCE -> StrictMath.exp(s / 2); // as exact as double is
-                  case PRECISION -> root(1 / s);
+                  default -> root(1 / s);
                 };
             boolean isNearest =
-                part.batch().kind() == Batch.Kind.STD
-                    || (part.batch().kind() == Batch.Kind.VARIANCE && !part.batch().isDouble());
+                kind == ScaleKind.STD || (kind == ScaleKind.VARIANCE && !part.batch().isDouble());
             assertThat(std[h] == (float) exact || (!isNearest && isNeighbor(std[h], (float) exact)))
-                .as("%s, %s of %s", part.batch().kind(), std[h], s)
+                .as("%s, %s of %s", kind, std[h], s)
                 .isTrue();
           }
         }
       }
       float[] before = std.clone();
-      assertThat(index.get(5000, mean, std)).isFalse();
+      assertThat(index.get(50_000, mean, std)).isFalse();
       assertThat(std).isEqualTo(before);
       index.add(
-          new long[] {5000},
-          DiagonalGaussians.ofStd(new double[D], new double[] {1e-200, 1e200, 1e-40}, D));
-      assertThat(index.get(5000, mean, std)).isTrue();
-      assertThat(std).containsExactly(0, Float.POSITIVE_INFINITY, 1e-40f);
+          new long[] {50_000},
+          DiagonalGaussians.ofStd(new double[D], new double[] {1e-200, 1e200, 1e-40, 1, 1}, D));
+      assertThat(index.get(50_000, mean, std)).isTrue();
+      assertThat(std).containsExactly(0, Float.POSITIVE_INFINITY, 1e-40f, 1, 1);
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> index.get(5000, new float[D - 1], std))
-          .withMessage("mean has 2 elements but 3 are needed");
+          .isThrownBy(() -> index.get(50_000, new float[D - 1], std))
+          .withMessage("mean has 4 elements but 5 are needed");
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> index.get(5000, mean, new float[D - 1]))
-          .withMessage("std has 2 elements but 3 are needed");
+          .isThrownBy(() -> index.get(50_000, mean, new float[D - 1]))
+          .withMessage("std has 4 elements but 5 are needed");
     }
   }
 
@@ -219,27 +179,17 @@ class IndexReadBackTest {
 
   @Test
   void aBatchHasOneKind() {
-    Part floats = parts.get(0);
-    Part doubles = parts.get(1);
-    Part variances = parts.get(2);
     try (KlIndex index = KlIndex.builder(D).build()) {
-      fill(index);
-      Gaussians both = index.get(floats.ids()[1], doubles.ids()[2]);
-      assertThat(both.isDouble()).isTrue();
-      assertThat(both.scale(0)).isEqualTo(floats.gaussians(1).scale(0));
-      assertThat(both.scale(1)).isEqualTo(doubles.gaussians(2).scale(0));
+      model.fill(index);
+      long[] ids = {parts.get(0).ids()[1], parts.get(0).ids()[2], parts.get(2).ids()[1]};
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> index.get(floats.ids()[0], floats.ids()[1], variances.ids()[0]))
+          .isThrownBy(() -> index.get(ids))
           .withMessage(
-              "ids[2] = -98 has scales of kind VARIANCE, but ids[0] = -100 of kind STD; a batch has one"
-                  + " kind: get each kind by itself, as forEach gives them");
-      assertThat(index.get().size()).isZero();
+              "ids[2] = %d has scales of kind VARIANCE, but ids[0] = %d of kind STD; a batch has one kind: get each kind by itself, as forEach gives them",
+              ids[2], ids[0]);
       assertThatExceptionOfType(NoSuchElementException.class)
-          .isThrownBy(() -> index.get(-100, 7000))
-          .withMessage("ids[1] = 7000 is not in the index");
-      assertThatExceptionOfType(NoSuchElementException.class)
-          .isThrownBy(() -> index.get(7000))
-          .withMessage("id 7000 is not in the index");
+          .isThrownBy(() -> index.get(70_000))
+          .withMessage("id 70000 is not in the index");
     }
   }
 
@@ -249,30 +199,30 @@ class IndexReadBackTest {
   void findsWhatIsLikeOneOfThem(int threads) {
     try (KlIndex index =
         KlIndex.builder(D).threads(threads).batchQueries(Duration.ofMillis(1)).build()) {
-      fill(index);
+      model.fill(index);
       Part first = parts.getFirst();
-      index.add(new long[] {-2000, 9000, 9001}, first.gaussians(4, 4, 4));
+      index.add(new long[] {-2000, 90_000, 90_001}, first.batch().select(4, 4, 4));
       for (Part part : parts) {
         long id = part.ids()[4];
-        DiagonalGaussians x = part.gaussians(4);
-        assertSame(index.nearest(id, 10), index.search(x, Query.nearest(10).excluding(id)));
-        assertThat(index.nearest(id, 1000).count(0)).isEqualTo(index.size() - 1);
-        Query query = Query.within(3).reverse().filter(other -> other % 2 == 0).excluding(-98);
-        assertSame(index.search(id, query), index.search(x, query.excluding(id)));
+        Gaussians x = part.batch().select(4);
+        same(index.nearest(id, 10), index.search(x, Query.nearest(10).excluding(id)));
+        assertThat(index.nearest(id, 10_000).count(0)).isEqualTo(index.size() - 1);
+        Query query = Query.within(9).reverse().filter(other -> other % 2 == 0).excluding(-98);
+        same(index.search(id, query), index.search(x, query.excluding(id)));
       }
-      assertThat(index.nearest(first.ids()[4], 3).ids()).containsExactly(-2000, 9000, 9001);
-      assertThat(index.nearest(9000, 3).ids()).containsExactly(-2000, first.ids()[4], 9001);
+      assertThat(index.nearest(first.ids()[4], 3).ids()).containsExactly(-2000, 90_000, 90_001);
+      assertThat(index.nearest(90_000, 3).ids()).containsExactly(-2000, first.ids()[4], 90_001);
       assertThatExceptionOfType(NoSuchElementException.class)
-          .isThrownBy(() -> index.nearest(7000, 1))
-          .withMessage("id 7000 is not in the index");
-      assertThatIllegalArgumentException().isThrownBy(() -> index.nearest(9000, 0));
+          .isThrownBy(() -> index.nearest(70_000, 1))
+          .withMessage("id 70000 is not in the index");
+      assertThatIllegalArgumentException().isThrownBy(() -> index.nearest(90_000, 0));
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> index.search(9000, Query.nearest(1).excludeSelf()))
+          .isThrownBy(() -> index.search(90_000, Query.nearest(1).excludeSelf()))
           .withMessageContaining("excludeSelf");
     }
   }
 
-  private static void assertSame(IndexNeighbors found, IndexNeighbors expected) {
+  private static void same(IndexNeighbors found, IndexNeighbors expected) {
     assertThat(found.size()).isEqualTo(expected.size());
     assertThat(found.ids()).isEqualTo(expected.ids()).isNotEmpty();
     assertThat(found.values()).isEqualTo(expected.values());
@@ -286,10 +236,10 @@ class IndexReadBackTest {
     Random random = new Random(4);
     long[][] candidates = new long[queries.size()][];
     for (int i = 0; i < candidates.length; i++) { // some are not there, some come twice
-      candidates[i] = random.longs(i, -150, 8L * PART - 50).toArray();
+      candidates[i] = random.longs(i, -150, 2350).toArray();
     }
     try (KlIndex index = KlIndex.builder(D).threads(threads).build()) {
-      fill(index);
+      model.fill(index);
       long[][] given = Arrays.stream(candidates).map(long[]::clone).toArray(long[][]::new);
       for (int k : new int[] {1, 7, 1000}) {
         IndexNeighbors found = index.rank(queries.gaussians(), candidates, k);
@@ -309,7 +259,7 @@ class IndexReadBackTest {
       assertThat(candidates).isDeepEqualTo(given);
       DiagonalGaussians one = queries.rows(0, 1).gaussians();
       long[] all = index.ids();
-      assertSame(index.rank(one, new long[][] {all}, 50), index.nearest(one, 50));
+      same(index.rank(one, new long[][] {all}, 50), index.nearest(one, 50));
       assertThatIllegalArgumentException()
           .isThrownBy(() -> index.rank(one, candidates, 1))
           .withMessage("there are 1 queries but candidates for 70; each needs its own");
@@ -365,7 +315,7 @@ class IndexReadBackTest {
                   .mapToLong(Long::longValue)
                   .toArray();
         }
-        assertSame(index.rank(x.gaussians(), candidates, 5), index.nearest(x.gaussians(), 5));
+        same(index.rank(x.gaussians(), candidates, 5), index.nearest(x.gaussians(), 5));
       }
     }
   }
@@ -421,6 +371,7 @@ class IndexReadBackTest {
   @Test
   void readsWholeSteps() throws Exception {
     long[] members = LongStream.range(0, 10).map(i -> 13 * i).toArray();
+    DiagonalGaussians origin = same(1, 0);
     AtomicBoolean stop = new AtomicBoolean();
     AtomicInteger reads = new AtomicInteger();
     KlIndex index = KlIndex.builder(D).open(scratch);
@@ -430,6 +381,7 @@ class IndexReadBackTest {
       for (int reader = 0; reader < 3; reader++) {
         all.add(
             readers.submit(() -> {
+              double last = 0;
               try {
                 while (true) {
                   assertOne(index.get(members));
@@ -437,6 +389,11 @@ class IndexReadBackTest {
                     assertThat(ids).startsWith(members);
                     assertOne(some.slice(0, members.length));
                   });
+                  Query few = Query.nearest(20).filter(id -> id < 1000);
+                  assertThat(index.search(origin, few).ids()).isEqualTo(members);
+                  double now = index.search(origin, few).value(0, 0); // it grows
+                  assertThat(now).isGreaterThanOrEqualTo(last);
+                  last = now;
                   IndexNeighbors like = index.nearest(members[3], 9);
                   assertThat(like.ids()).hasSize(9).doesNotContain(members[3]);
                   assertThat(like.values()).containsOnly(0);

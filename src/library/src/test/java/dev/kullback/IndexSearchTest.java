@@ -203,10 +203,15 @@ class IndexSearchTest {
             index.query(
                 mean, 1, std, 0, Query.nearest(1).timeout(Duration.ofNanos(1)), found, kl, proven))
         .isEqualTo(~0);
+    kl[7] = -1;
+    assertThat(index.query(mean, 1, std, 0, 7, found, kl)).isEqualTo(7);
+    assertThat(kl[7]).isEqualTo(-1); // what it has not found it leaves
     assertThatIllegalArgumentException()
         .isThrownBy(() -> index.query(mean, 1, std, 0, Query.within(1e9), new long[5], kl, proven))
         .withMessageContaining(
             "there is room for 5 ids and values, but 3000 references are within");
+    index.remove(ids);
+    assertThat(index.query(mean, 1, std, 0, 6, found, kl)).isZero();
   }
 
   /** Changes of the index are not seen by a reader, which ends by itself or with the index. */

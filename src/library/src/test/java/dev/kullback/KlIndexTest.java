@@ -28,7 +28,6 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.function.LongPredicate;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -94,29 +93,6 @@ class KlIndexTest {
     assertThat(index.size()).isEqualTo(N);
   }
 
-  @ParameterizedTest
-  @ValueSource(ints = {1, 3})
-  void answersAsAnEngine(int threads) {
-    try (KlIndex index = KlIndex.builder(D).threads(threads).build();
-        KlEngine engine = KlEngine.builder().build()) {
-      fill(index);
-      DiagonalGaussians q = queries.gaussians();
-      DiagonalGaussians p = references.gaussians();
-      for (int k : new int[] {1, 10, N, N + 5}) {
-        for (boolean reverse : new boolean[] {false, true}) {
-          Query options = Query.nearest(k).exact();
-          Query query = Query.nearest(k);
-          check(
-              index.search(q, reverse ? query.reverse() : query),
-              engine.search(q, p, reverse ? options.reverse() : options),
-              ids);
-        }
-      }
-      check(index.nearest(q, 3), engine.search(q, p, Query.nearest(3).exact()), ids);
-      assertThat(index.toString()).isEqualTo("KlIndex[%d x 5, in memory]".formatted(N));
-    }
-  }
-
   /** Equal ids and bits. */
   private static void check(IndexNeighbors found, Neighbors expected, long[] ids) {
     assertThat(found.size()).isEqualTo(expected.size());
@@ -126,30 +102,6 @@ class KlIndexTest {
     for (int i = 0; i < found.size(); i++) {
       assertThat(found.start(i)).isEqualTo(expected.start(i));
       assertThat(found.count(i)).isEqualTo(expected.count(i));
-    }
-  }
-
-  /** Searches with a filter and without one id are those of an index that has only the rest. */
-  @Test
-  void filters() {
-    LongPredicate even = id -> id % 2 == 0;
-    int[] left = IntStream.range(0, N).filter(i -> even.test(ids[i]) && i != 100).toArray();
-    try (KlIndex index = KlIndex.builder(D).build();
-        KlIndex rest = KlIndex.builder(D).build()) {
-      fill(index);
-      rest.add(ids(left), rows(left));
-      for (Query query :
-          List.of(
-              Query.nearest(12),
-              Query.nearest(12).reverse(),
-              Query.within(2),
-              Query.within(2).reverse())) {
-        IndexNeighbors found =
-            index.search(queries.gaussians(), query.filter(even).excluding(ids[100]));
-        IndexNeighbors expected = rest.search(queries.gaussians(), query);
-        assertThat(found.ids()).isEqualTo(expected.ids()).isNotEmpty();
-        assertThat(found.values()).isEqualTo(expected.values());
-      }
     }
   }
 
@@ -287,55 +239,6 @@ class KlIndexTest {
     }
   }
 
-  @Test
-  void findsAllWithinARadius() {
-    try (KlIndex index = KlIndex.builder(D).build();
-        KlEngine engine = KlEngine.builder().build()) {
-      fill(index);
-      DiagonalGaussians q = queries.gaussians();
-      Neighbors expected = engine.within(q, references.gaussians(), 1.5);
-      IndexNeighbors found = index.within(q, 1.5);
-      assertThat(found.ids())
-          .isEqualTo(Arrays.stream(expected.indices()).mapToLong(j -> ids[j]).toArray())
-          .hasSizeGreaterThan(20);
-      for (int i = 0; i < found.size(); i++) {
-        for (int r = 0; r < found.count(i); r++) {
-          double value = expected.value(i, r);
-          assertThat(found.value(i, r)).isCloseTo(value, within(1e-5 * value));
-          assertThat(found.id(i, r)).isEqualTo(ids[expected.index(i, r)]);
-        }
-      }
-      int pairs = found.ids().length;
-      assertThat(index.search(q, Query.within(1.5).maxPairs(pairs)).ids()).hasSize(pairs);
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> index.search(q, Query.within(1.5).maxPairs(pairs - 1)))
-          .withMessageContaining(Integer.toString(pairs - 1));
-    }
-  }
-
-  @ParameterizedTest
-  @ValueSource(ints = {1, 2})
-  void queriesInArrays(int threads) {
-    try (KlIndex index = KlIndex.builder(D).threads(threads).build()) {
-      fill(index);
-      IndexNeighbors expected = index.nearest(queries.gaussians(), 6);
-      float[] mean = floats(queries.mean());
-      float[] std = floats(queries.scale());
-      for (int i = 0; i < queries.size(); i++) {
-        long[] found = new long[7];
-        float[] kl = {9, 9, 9, 9, 9, 9, 9};
-        assertThat(index.query(mean, i * D, std, i * D, 6, found, kl)).isEqualTo(6);
-        for (int r = 0; r < 6; r++) {
-          assertThat(found[r]).isEqualTo(expected.id(i, r));
-          assertThat(kl[r]).isEqualTo((float) expected.value(i, r));
-        }
-        assertThat(kl[6]).isEqualTo(9);
-      }
-      index.remove(ids);
-      assertThat(index.query(mean, 0, std, 0, 6, new long[6], new float[6])).isZero();
-    }
-  }
-
   /** Queries of many threads that share passes, in arrays and in batches, beside changes. */
   @Test
   void gatheredQueriesAnswerTheSame() throws Exception {
@@ -386,89 +289,6 @@ class KlIndexTest {
       floats[k] = (float) values[k];
     }
     return floats;
-  }
-
-  /** Kinds and precisions in one index: each reference has the value that it has alone. */
-  @Test
-  void kindsMix() {
-    try (KlIndex index = KlIndex.builder(D).build();
-        KlEngine engine = KlEngine.builder().build()) {
-      int id = 0;
-      double[] expected = new double[16];
-      double[] mean = {1, 0, -1, 0.5, 0.25};
-      double[] std = {1, 0.5, 2, 1.5, 0.75};
-      DiagonalGaussians x = rows(queries, 0);
-      for (Batch.Kind kind : Batch.Kind.values()) {
-        for (boolean isDouble : new boolean[] {false, true}) {
-          for (int k = 0; k < 2; k++, id++) {
-            mean[k] += 0.125;
-            DiagonalGaussians p = Batch.ofStd(kind, isDouble, mean, std, D).gaussians();
-            index.add(new long[] {id}, p);
-            expected[id] = engine.search(x, p, Query.nearest(1).exact()).value(0, 0);
-          }
-        }
-      }
-      IndexNeighbors found = index.nearest(x, 20);
-      assertThat(found.count(0)).isEqualTo(16);
-      for (int r = 0; r < 16; r++) {
-        assertThat(found.value(0, r)).isEqualTo(expected[(int) found.id(0, r)]);
-        assertThat(r == 0 || found.value(0, r - 1) <= found.value(0, r)).isTrue();
-      }
-    }
-  }
-
-  /** A group of equal Gaussians, always replaced together: each search finds all of one version, never an older one than before. */
-  @Test
-  void searchesSeeWholeSteps() throws Exception {
-    int group = 20;
-    long[] members = LongStream.range(0, group).map(i -> 31 * i).toArray();
-    DiagonalGaussians x = DiagonalGaussians.ofStd(new float[D], new float[] {1, 1, 1, 1, 1}, D);
-    AtomicBoolean stop = new AtomicBoolean();
-    AtomicIntegerArray seen = new AtomicIntegerArray(3);
-    try (KlIndex index = KlIndex.builder(D).threads(2).open(scratch);
-        ExecutorService readers = Executors.newVirtualThreadPerTaskExecutor()) {
-      index.add(members, same(group, 0));
-      List<Future<?>> reads = new ArrayList<>();
-      for (int reader = 0; reader < seen.length(); reader++) {
-        int self = reader;
-        Runnable read =
-            () -> {
-              double last = Double.POSITIVE_INFINITY;
-              Query query = Query.nearest(group + 5).filter(id -> id < 1000);
-              while (!stop.get()) {
-                IndexNeighbors found = index.search(x, query);
-                assertThat(found.ids()).isEqualTo(members);
-                double value = found.value(0, 0);
-                assertThat(found.values()).containsOnly(value);
-                assertThat(value).isLessThanOrEqualTo(last);
-                if (value < last) {
-                  seen.incrementAndGet(self);
-                }
-                last = value;
-                Thread.yield(); // there may be fewer carriers than readers
-              }
-            };
-        reads.add(readers.submit(read));
-      }
-      int version = 0;
-      while (version < 200 || !areAtLeast(10, seen) && reads.stream().noneMatch(Future::isDone)) {
-        version++;
-        index.replace(members, same(group, version));
-        index.replace(new long[] {1000 + version % 100}, same(1, version));
-        if (version % 40 == 0) {
-          index.commit();
-        }
-      }
-      stop.set(true);
-      for (Future<?> read : reads) {
-        read.get();
-      }
-      assertThat(index.size()).isEqualTo(group + 100);
-    }
-  }
-
-  private static boolean areAtLeast(int least, AtomicIntegerArray counts) {
-    return IntStream.range(0, counts.length()).allMatch(k -> counts.get(k) >= least);
   }
 
   /** Equal Gaussians, the nearer to the origin the later the version. */
@@ -576,6 +396,7 @@ class KlIndexTest {
   void stats() {
     try (KlIndex index = KlIndex.builder(D).build()) {
       index.add(ids, references.gaussians());
+      assertThat(index.toString()).isEqualTo("KlIndex[%d x 5, in memory]".formatted(N));
       index.remove(ids[3], ids[4], 1_000_000);
       index.nearest(queries.gaussians(), 2);
       index.query(new float[D], 0, new float[] {1, 1, 1, 1, 1}, 0, 2, new long[2], new float[2]);
@@ -661,6 +482,7 @@ class KlIndexTest {
       assertThatIllegalStateException()
           .isThrownBy(index::commit)
           .withMessageContaining("KlIndex.builder(dimension).open(folder)");
+      assertThatIllegalStateException().isThrownBy(index::verify);
       assertThat(index.size()).isEqualTo(N);
     }
   }
@@ -774,6 +596,7 @@ class KlIndexTest {
             index::size,
             index::stats,
             index::commit,
+            index::verify,
             index::ids,
             () -> index.contains(1),
             () -> index.get(1),
@@ -783,6 +606,7 @@ class KlIndexTest {
             () -> index.rank(queries.gaussians(), new long[queries.size()][0], 1),
             () -> index.remove(1),
             () -> index.add(new long[] {1}, rows(1)),
+            () -> index.replace(new long[] {1}, rows(1)),
             () -> index.nearest(queries.gaussians(), 1),
             () -> index.query(new float[D], 0, new float[D], 0, 1, new long[1], new float[1]))) {
       assertThatExceptionOfType(AlreadyClosedException.class)
