@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import dev.kullback.internal.rows.SearchOptions;
+import dev.kullback.testing.Batch;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.WarmCalls;
@@ -41,42 +42,21 @@ class IndexPointsTest {
 
   @TempDir private Path folder;
 
-  private static double scale(ScaleKind kind, double std) {
-    return switch (kind) {
-      case STD -> std;
-      case VARIANCE -> std * std;
-      case LOG_VARIANCE -> 2 * Math.log(std);
-      case PRECISION -> 1 / (std * std);
-      default -> throw new AssertionError(kind);
-    };
-  }
-
-  private static Gaussians gaussians(
-      ScaleKind kind, boolean isDouble, double[] mean, double[] scale, int d) {
-    return isDouble
-        ? Gaussians.of(kind, mean, scale, d)
-        : Gaussians.of(kind, narrowed(mean), narrowed(scale), d);
-  }
-
-  private static float[] narrowed(double[] values) {
-    float[] floats = new float[values.length];
-    for (int k = 0; k < floats.length; k++) {
-      floats[k] = (float) values[k];
-    }
-    return floats;
-  }
-
-  private static Gaussians references(ScaleKind kind, boolean isDouble, int d, Random random) {
+  private static Gaussians references(Batch.Kind kind, boolean isDouble, int d, Random random) {
     double[] mean = new double[M * d];
-    double[] scale = new double[M * d];
+    double[] std = new double[M * d];
     for (int k = 0; k < mean.length; k++) {
       int row = k / d;
       boolean isSame = row >= d && row % 9 < SAME && row % 9 > 0;
       mean[k] = isSame ? mean[k - d] : random.nextGaussian() + (row % 50 == 3 ? 30 : 0);
-      double std = row == NARROW ? 1e-3 : random.nextDouble(0.3, 1.5) * (row % 50 == 4 ? 1e6 : 1);
-      scale[k] = isSame && row != NARROW ? scale[k - d] : scale(kind, std);
+      double its = row == NARROW ? 1e-3 : random.nextDouble(0.3, 1.5) * (row % 50 == 4 ? 1e6 : 1);
+      std[k] = isSame && row != NARROW ? std[k - d] : its;
     }
-    return gaussians(kind, isDouble, mean, scale, d);
+    return Batch.ofStd(kind, isDouble, mean, std, d).gaussians();
+  }
+
+  private static Gaussians gaussians(boolean isDouble, double[] mean, double[] std, int d) {
+    return new Batch(Batch.Kind.STD, isDouble, mean, std, d).gaussians();
   }
 
   /** Fills an index by several commits, with removed and replaced references. */
@@ -114,7 +94,9 @@ class IndexPointsTest {
   }
 
   private static DiagonalGaussians points(double[] x, boolean isDouble, int d) {
-    return isDouble ? DiagonalGaussians.ofPoints(x, d) : DiagonalGaussians.ofPoints(narrowed(x), d);
+    return isDouble
+        ? DiagonalGaussians.ofPoints(x, d)
+        : DiagonalGaussians.ofPoints(Batch.narrowed(x), d);
   }
 
   /** A query of an index, and the same of an engine whose columns have these ids. */
@@ -189,13 +171,13 @@ class IndexPointsTest {
   }
 
   static Stream<Arguments> cases() {
-    return Stream.of(ScaleKind.STD, ScaleKind.VARIANCE, ScaleKind.LOG_VARIANCE, ScaleKind.PRECISION)
+    return Stream.of(Batch.Kind.values())
         .flatMap(kind -> Stream.of(false, true).map(isDouble -> Arguments.of(kind, isDouble)));
   }
 
   @ParameterizedTest
   @MethodSource("cases")
-  void isWhatAnEngineFinds(ScaleKind kind, boolean isDouble) {
+  void isWhatAnEngineFinds(Batch.Kind kind, boolean isDouble) {
     for (int d : new int[] {1, 3, 11}) {
       Random random = new Random(d);
       Gaussians p = references(kind, isDouble, d, random);
@@ -217,7 +199,7 @@ class IndexPointsTest {
   void isWhatVectorsFind() {
     for (int d : new int[] {1, 24}) {
       Random random = new Random(d);
-      Gaussians p = references(ScaleKind.STD, false, d, random);
+      Gaussians p = references(Batch.Kind.STD, false, d, random);
       try (KlIndex index = KlIndex.builder(d).divergence(Divergence.REVERSE_KL).build();
           KlEngine engine = KlEngine.builder().build()) {
         fill(index, p, false);
@@ -231,7 +213,7 @@ class IndexPointsTest {
   void isTheSameInFiles() {
     int d = 12;
     Random random = new Random(5);
-    Gaussians p = references(ScaleKind.VARIANCE, false, d, random);
+    Gaussians p = references(Batch.Kind.VARIANCE, false, d, random);
     DiagonalGaussians x = points(points(7, d, p, false, random), false, d);
     try (KlEngine scalar = Engines.on(Backend.SCALAR);
         KlIndex index = KlIndex.builder(d).open(folder)) {
@@ -257,7 +239,7 @@ class IndexPointsTest {
   void anyDivergenceThatNeedsInversesTakesPoints() {
     int d = 9;
     Random random = new Random(8);
-    Gaussians p = references(ScaleKind.STD, true, d, random);
+    Gaussians p = references(Batch.Kind.STD, true, d, random);
     DiagonalGaussians x = points(points(7, d, p, true, random), true, d);
     for (Divergence divergence :
         new Divergence[] {Divergence.JEFFREYS, Divergence.HELLINGER, Divergence.REVERSE_KL}) {
@@ -295,8 +277,7 @@ class IndexPointsTest {
     for (Divergence divergence : new Divergence[] {Divergence.KL, Divergence.JEFFREYS}) {
       try (KlEngine scalar = Engines.on(Backend.SCALAR);
           KlIndex index = KlIndex.builder(d).divergence(divergence).build()) {
-        index.add(
-            LongStream.range(0, 400).toArray(), gaussians(ScaleKind.STD, false, mean, std, d));
+        index.add(LongStream.range(0, 400).toArray(), gaussians(false, mean, std, d));
         index.remove(0);
         compare(divergence.name(), index, x, scalar, true);
       }
@@ -322,7 +303,7 @@ class IndexPointsTest {
   /** Searches that end early tell how near others can be, in the unit of their values. */
   @ParameterizedTest
   @MethodSource("cases")
-  void provesWhatItHasLeftOut(ScaleKind kind, boolean isDouble) {
+  void provesWhatItHasLeftOut(Batch.Kind kind, boolean isDouble) {
     int d = 12;
     Random random = new Random(9);
     Gaussians p = references(kind, isDouble, d, random);
@@ -361,7 +342,7 @@ class IndexPointsTest {
     int d = 5;
     Random random = new Random(3);
     double[] std = random.doubles(300 * d, 0.5, 2).toArray();
-    Gaussians p = gaussians(ScaleKind.STD, true, random.doubles(300 * d).toArray(), std, d);
+    Gaussians p = gaussians(true, random.doubles(300 * d).toArray(), std, d);
     double[] x = random.doubles(50 * d, -1, 1).toArray();
     try (KlEngine engine = KlEngine.builder().build();
         KlIndex index = KlIndex.builder(d).build()) {
@@ -405,7 +386,7 @@ class IndexPointsTest {
     DiagonalGaussians x = points(random.doubles(3 * d, -1e-3, 1e-3).toArray(), false, d);
     try (KlEngine scalar = Engines.on(Backend.SCALAR);
         KlIndex index = KlIndex.builder(d).build()) {
-      Gaussians p = gaussians(ScaleKind.STD, false, mean, std, d);
+      Gaussians p = gaussians(false, mean, std, d);
       index.add(LongStream.range(0, 3000).toArray(), p);
       Query all = Query.denserThan(60);
       Neighbors expected = scalar.search(x, p, all);
@@ -423,8 +404,8 @@ class IndexPointsTest {
   void onePointInAnArray() {
     int d = 16;
     Random random = new Random(4);
-    Gaussians p = references(ScaleKind.STD, false, d, random);
-    float[] x = narrowed(points(8, d, p, false, random));
+    Gaussians p = references(Batch.Kind.STD, false, d, random);
+    float[] x = Batch.narrowed(points(8, d, p, false, random));
     DiagonalGaussians batch = DiagonalGaussians.ofPoints(x, d);
     long[] ids = new long[M];
     float[] values = new float[M];

@@ -40,7 +40,7 @@ class RedeployTest {
   @Test
   void loadersAreCollected() throws Exception {
     ReferenceQueue<ClassLoader> queue = new ReferenceQueue<>();
-    Set<Reference<?>> left = new HashSet<>(redeploy(10, queue));
+    Set<Reference<?>> left = new HashSet<>(redeploy(4, queue));
     for (int turn = 0; turn < 350 && left.size() > 1; turn++) {
       System.gc();
       Reference<?> cleared = queue.remove(100);

@@ -596,29 +596,6 @@ class ServiceTest {
     }
   }
 
-  @Test
-  void withinHasALimitOfPairs() {
-    DiagonalGaussians q = batch(SIZE, 14);
-    try (KlEngine engine = KlEngine.builder().threads(2).build()) {
-      Neighbors all = engine.within(q, q, Double.POSITIVE_INFINITY);
-      int pairs = all.indices().length;
-      assertThat(pairs).isEqualTo(SIZE * SIZE);
-      assertThat(
-              engine.search(q, q, Query.within(Double.POSITIVE_INFINITY).maxPairs(pairs)).indices())
-          .isEqualTo(all.indices());
-      assertThat(engine.search(batch(5, 1), q, Query.within(0).maxPairs(0)).indices()).isEmpty();
-      for (int most : new int[] {0, 1, pairs - 1}) {
-        assertThatIllegalArgumentException()
-            .isThrownBy(
-                () -> engine.search(q, q, Query.within(Double.POSITIVE_INFINITY).maxPairs(most)))
-            .withMessageContaining("more than " + most + " pairs");
-      }
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.search(q, q, Query.within(1).maxPairs(-1)))
-          .withMessageContaining("maxPairs");
-    }
-  }
-
   /** Checked as pairs are found: 10¹¹ of them are not computed first, let alone kept. */
   @Test
   void withinsLimitEndsTheCallEarly() {
