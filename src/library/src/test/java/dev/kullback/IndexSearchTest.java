@@ -205,6 +205,7 @@ class IndexSearchTest {
         .isEqualTo(~0);
     kl[7] = -1;
     assertThat(index.query(mean, 1, std, 0, 7, found, kl)).isEqualTo(7);
+    assertThat(Arrays.copyOf(found, 7)).isEqualTo(index.nearest(one, 7).ids());
     assertThat(kl[7]).isEqualTo(-1); // what it has not found it leaves
     assertThatIllegalArgumentException()
         .isThrownBy(() -> index.query(mean, 1, std, 0, Query.within(1e9), new long[5], kl, proven))

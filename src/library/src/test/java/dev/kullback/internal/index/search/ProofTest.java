@@ -134,10 +134,10 @@ class ProofTest {
               options.withShare(new double[] {1e-9, 1e-3, 0.01, 0.05, 0.3}[random.nextInt(5)]);
       case TIME -> time = TimeLimit.of(Duration.ofNanos(1L << random.nextInt(10, 22)), "neighbors");
       case SLOW_FILTER -> {
-        time = TimeLimit.of(Duration.ofMillis(5), "neighbors");
+        time = TimeLimit.of(Duration.ofMillis(20), "neighbors");
         int last = random.nextInt(100);
         int[] calls = {0};
-        long slow = 6_000_000;
+        long slow = 25_000_000;
         options =
             options.filteredBy(id -> {
               if (calls[0]++ == last) {

@@ -114,16 +114,23 @@ class FolderTest {
         .withMessage(folder.toRealPath() + " is an index of dimension 1, not 2");
   }
 
-  /** A commit writes segments that are new, bits that changed, and a manifest; none of what is there already. */
+  /** A commit writes segments that are new, bits that changed, and then a manifest; none of what is there already. */
   @Test
   void commitsWriteWhatChanged() throws IOException {
     List<String> written = new ArrayList<>();
     TestFiles files =
         new TestFiles() {
+          private boolean isSynced = true;
+
           @Override
           void step(String name, Path file, Operation whole, Operation half) throws IOException {
             if (name.equals("write")) {
               written.add(file.getFileName().toString());
+            }
+            if (commits(name, file)) { // no manifest is durable before the names of what it names
+              assertThat(isSynced).isTrue();
+            } else if (name.equals("rename") || name.equals("sync")) {
+              isSynced = name.equals("sync");
             }
             whole.run();
           }
