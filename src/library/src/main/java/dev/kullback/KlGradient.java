@@ -99,14 +99,14 @@ public final class KlGradient {
    * @param cotangent g, row-major {@code [N, M]}, finite
    */
   public void pairwise(Gaussians q, Gaussians p, float[] cotangent) {
-    checkMatrix(q, p, Objects.requireNonNull(cotangent, "cotangent").length);
+    checkCotangents(checkMatrix(q, p), Objects.requireNonNull(cotangent, "cotangent").length);
     call.set(cotangent, null, p.size());
     run("gradient.pairwise", q, p);
   }
 
   /** Computes the gradient of {@link #pairwise(Gaussians, Gaussians, float[])}. */
   public void pairwise(Gaussians q, Gaussians p, double[] cotangent) {
-    checkMatrix(q, p, Objects.requireNonNull(cotangent, "cotangent").length);
+    checkCotangents(checkMatrix(q, p), Objects.requireNonNull(cotangent, "cotangent").length);
     call.set(null, cotangent, p.size());
     run("gradient.pairwise", q, p);
   }
@@ -216,19 +216,20 @@ public final class KlGradient {
 
   /** Computes a call that is checked. */
   private void run(String operation, Gaussians q, @Nullable Gaussians p) {
-    Workspace workspace = engine.begin();
     try {
+      Workspace workspace = engine.begin();
       workspace.gradient(operation, call, batch(q, "q"), p == null ? null : batch(p, "p"));
     } finally {
       call.clear();
     }
   }
 
-  private void checkMatrix(Gaussians q, Gaussians p, int length) {
-    int needed = Arguments.arrayLength(engine.formula(), batch(q, "q"), batch(p, "p"));
+  /** Checks batches, and returns how many cotangents a matrix has. */
+  private int checkMatrix(Gaussians q, Gaussians p) {
+    int length = Arguments.arrayLength(engine.formula(), batch(q, "q"), batch(p, "p"));
     checkAlike(q, p);
     checkTargets(q, p);
-    checkCotangents(needed, length);
+    return length;
   }
 
   private void checkPair(Gaussians q, Gaussians p) {

@@ -9,9 +9,13 @@ import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.FullGradientOracle;
 import dev.kullback.testing.FullOracle;
 import dev.kullback.testing.WarmCalls;
+import java.lang.ref.Reference;
+import java.lang.ref.WeakReference;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CancellationException;
+import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.assertj.core.data.Percentage;
 import org.junit.jupiter.api.Tag;
@@ -469,6 +473,9 @@ class FullGradientTest {
       assertRejected(
           () -> engine.gradient().q(new double[4], new double[7]).pairwise(q, q, g),
           "q's gradient by scales has 7 elements but 8");
+      assertRejected(
+          () -> gradient.pairwise(q, q, new double[] {1, 1, Double.NaN, 1}),
+          "cotangent, row 1, column 0, is NaN; it must be finite");
     }
     try (KlEngine engine =
         KlEngine.builder().divergence(Divergence.SQUARED_WASSERSTEIN_2).build()) {
@@ -481,5 +488,36 @@ class FullGradientTest {
     assertThatThrownBy(call)
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining(message);
+  }
+
+  /** An engine's threads are used again, and a gradient for many calls. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void holdsNothingOfAnInterruptedCall(Backend backend) throws InterruptedException {
+    try (KlEngine engine = Engines.on(backend)) {
+      KlGradient gradient = engine.gradient();
+      List<WeakReference<Object>> held = interrupted(gradient);
+      for (int i = 0; i < 20 && held.stream().anyMatch(one -> one.get() != null); i++) {
+        System.gc();
+        Thread.sleep(20);
+      }
+      assertThat(held).extracting(WeakReference::get).containsOnlyNulls();
+      Reference.reachabilityFence(gradient);
+    }
+  }
+
+  private static List<WeakReference<Object>> interrupted(KlGradient gradient) {
+    int n = 40;
+    int d = 8;
+    FullGaussians q = FullBatch.random(true, n, d, 10, 0, new Random(1)).gaussians();
+    float[] mean = new float[n * d];
+    double[] cotangent = new double[n * n];
+    gradient.q(mean, new float[n * d * d]);
+    gradient.q(new double[n * d], new double[n * d * d]); // in place of those
+    Thread.currentThread().interrupt();
+    assertThatThrownBy(() -> gradient.pairwise(q, q, cotangent))
+        .isInstanceOf(CancellationException.class);
+    assertThat(Thread.interrupted()).isTrue();
+    return Stream.of(q.batch, mean, cotangent).map(WeakReference<Object>::new).toList();
   }
 }

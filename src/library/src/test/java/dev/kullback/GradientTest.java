@@ -689,6 +689,17 @@ class GradientTest {
       assertRejected(
           () -> gradient.pairwise(q, q, new double[] {1, 1, Double.NaN, 1}),
           "cotangent, row 1, column 0, is NaN; it must be finite");
+      assertRejected(
+          () -> gradient.pairwise(q, q, new float[] {1, 1, Float.NaN, 1}),
+          "cotangent, row 1, column 0, is NaN; it must be finite");
+      assertRejected(
+          () -> gradient.pairwise(q, q, new double[5]), "cotangent has 5 elements; it must have 4");
+      assertRejected(
+          () -> gradient.rowSum(q, q, new double[] {1, Double.POSITIVE_INFINITY}),
+          "cotangent[1] is Infinity; it must be finite");
+      FullGaussians full =
+          FullGaussians.ofScaleTril(new double[4], new double[] {1, 0, 0, 1, 1, 0, 0, 1}, 2);
+      assertRejected(() -> gradient.rowSum(q, full, two), "p has full covariances and q has");
       assertRejected(() -> engine.gradient().q(four, four), "same array");
       assertRejected(
           () -> engine.gradient().q(four, new float[4]).p(new float[4], four).aligned(q, q, two),
@@ -719,6 +730,9 @@ class GradientTest {
           Batch.Kind.STD.of(four, new float[4], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
       assertRejected(() -> gradient.rowSum(zero, q, two), "q is deterministic (std 0)");
     }
+    KlEngine closed = KlEngine.builder().build();
+    closed.close();
+    assertThatThrownBy(closed::gradient).isInstanceOf(AlreadyClosedException.class);
     try (KlEngine engine = KlEngine.builder().divergence(Divergence.HELLINGER).build()) {
       assertRejected(
           engine::gradient,

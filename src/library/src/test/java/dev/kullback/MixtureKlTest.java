@@ -216,6 +216,47 @@ class MixtureKlTest {
     return sum;
   }
 
+  /** Rows of more mixtures than columns, of unlike sizes and with components of weight 0, are those of each mixture without them. */
+  @Test
+  void entriesAreThoseOfTheMixturesByThemselves() {
+    Random random = new Random(8);
+    Gaussians g = diagonal(7, 2, 1, random).components();
+    Mixtures all =
+        Mixtures.of(g, new double[] {1, 0, 0.5, 0.5, 0.75, 0.25, 0}, new int[] {0, 1, 4, 7});
+    Mixtures[] single = {
+      Mixtures.of(g.slice(0, 1)),
+      Mixtures.of(g.slice(2, 4)),
+      Mixtures.of(g.slice(4, 6), new double[] {0.75, 0.25})
+    };
+    Mixtures some = Mixtures.of(g.slice(0, 4), new double[] {1, 0, 0.5, 0.5}, new int[] {0, 1, 4});
+    try (KlEngine engine = KlEngine.builder().build()) {
+      double[][] found = methods(MixtureKl.of(all, some), engine);
+      double[] transport = all.transport(some, engine);
+      for (int m = 0; m < 3; m++) {
+        for (int n = 0; n < 2; n++) {
+          double[][] one = methods(MixtureKl.of(single[m], single[n]), engine);
+          for (int method = 0; method < one.length; method++) {
+            assertThat(found[method][2 * m + n])
+                .as("method %d of %d and %d", method, m, n)
+                .isCloseTo(one[method][0], within(method == 0 ? 2e-6 : 1e-11));
+          }
+          assertThat(transport[2 * m + n])
+              .isCloseTo(single[m].transport(single[n], engine)[0], within(1e-11));
+        }
+      }
+    }
+  }
+
+  private static double[][] methods(MixtureKl kl, KlEngine engine) {
+    return new double[][] {
+      kl.upperBound(engine),
+      kl.variational(engine),
+      kl.matchedPairs(engine),
+      kl.lowerBound(engine),
+      kl.productOfGaussians()
+    };
+  }
+
   // --- properties
 
   @ParameterizedTest

@@ -190,7 +190,10 @@ final class GradientRunner {
     }
     boolean isBoth = Term.of(lead.kernels.formula) == Term.JEFFREYS;
     KernelTable row = isBoth ? KernelTable.FULL_JEFFREYS : KernelTable.FULL;
-    return (FullOperands) lead.kernels.pack(row, q, p);
+    FullOperands made = (FullOperands) lead.kernels.operands(row);
+    products = made; // to be cleared even if an interrupt ends the packing
+    lead.kernels.pack(row, q, p);
+    return made;
   }
 
   /** Adds up the derivatives of n Gaussians, if they are wanted. */

@@ -156,13 +156,19 @@ public final class Kernels {
     return isCold;
   }
 
-  /** Packs what a row's kernels read of a call's batches. */
-  Operands<?> pack(KernelTable row, Batch q, Batch p) {
+  /** Returns the operands of a row, made when they are first asked for. */
+  Operands<?> operands(KernelTable row) {
     Operands<?> own = operands.get(row);
     if (own == null) {
       own = (Operands<?>) row.operands(formula);
       operands.put(row, own);
     }
+    return own;
+  }
+
+  /** Packs what a row's kernels read of a call's batches. */
+  Operands<?> pack(KernelTable row, Batch q, Batch p) {
+    Operands<?> own = operands(row);
     if (row == KernelTable.DEVICE) {
       if (q instanceof LowRankBatch || p instanceof LowRankBatch) {
         throw LowRankBatch.refused(q instanceof LowRankBatch ? "q" : "p", "a CUDA device");

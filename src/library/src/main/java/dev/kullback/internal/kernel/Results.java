@@ -26,12 +26,14 @@ public final class Results {
   private boolean toSegment;
 
   public void set(float[] out) {
+    clear();
     floats = out;
     wide = false;
     toSegment = false;
   }
 
   public void set(double[] out) {
+    clear();
     doubles = out;
     wide = true;
     toSegment = false;
@@ -39,6 +41,7 @@ public final class Results {
 
   /** Takes a segment of doubles, if it is wide, or of floats. */
   public void set(MemorySegment out, boolean wide) {
+    clear();
     segment = out;
     this.wide = wide;
     toSegment = true;

@@ -282,7 +282,7 @@ final class Searcher extends Worker {
     return formula.isExchanged(options.reverse());
   }
 
-  /** Takes a query of floats; σ of a point are 0. */
+  /** Takes a query of floats, of a point without σ. */
   void ask(float[] mean, int meanAt, float[] std, int stdAt) {
     querySlot.fill(mean, meanAt, std, stdAt);
     ask(querySlot, 0, 1);
