@@ -698,7 +698,7 @@ class DivergenceTest {
 
   /**
    * In this process or in a new one: after all that ran here before, C2 of JDK 25 leaves Chernoff's tiles an array of 80 bytes in one of ten processes or so;
-   * in 70 new ones it left none.
+   * in 62 new ones it left none.
    */
   private static void warmCallsAllocateNothing(Divergence divergence, Share share, Path scratch)
       throws Exception {
