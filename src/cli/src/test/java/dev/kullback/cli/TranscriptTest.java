@@ -11,6 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
@@ -129,10 +130,11 @@ class TranscriptTest extends CommandFixture {
     if (!Files.exists(file)) {
       return name + " none";
     }
-    if (!Files.readString(file, StandardCharsets.ISO_8859_1).startsWith("\u0093NUMPY")) {
+    String bytes = Files.readString(file, StandardCharsets.ISO_8859_1);
+    if (!bytes.startsWith("\u0093NUMPY")) {
       return name + " text " + Files.readString(file);
     }
-    boolean isOfInts = Files.readString(file, StandardCharsets.ISO_8859_1).contains("'<i");
+    boolean isOfInts = bytes.contains("'<i");
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array array = isOfInts ? Npy.readIntegers(file, arena) : Npy.readFloats(file, arena);
       StringBuilder text =
@@ -184,7 +186,8 @@ class TranscriptTest extends CommandFixture {
 
   private String printed(String line) throws IOException {
     List<String> before = contents();
-    Result result = run(line.substring(PROMPT.length()));
+    String command = line.substring(PROMPT.length());
+    Result result = run(command);
     StringBuilder printed = new StringBuilder();
     readable(result.out()).forEach(text -> printed.append(text).append('\n'));
     readable(result.err()).forEach(text -> printed.append("! ").append(text).append('\n'));
@@ -193,21 +196,20 @@ class TranscriptTest extends CommandFixture {
       printed.append('[').append(result.status()).append("]\n");
     }
     if (result.status() == 0) {
-      List<String> words = List.of(line.split("[ =]"));
+      List<String> named = new ArrayList<>();
+      for (String word : args(command)) {
+        Path file = Path.of(word);
+        boolean isLink = Files.isSymbolicLink(file);
+        named.add(isLink ? file.resolveSibling(Files.readSymbolicLink(file)).toString() : word);
+      }
       assertThat(contents())
           .as("%s writes to what it names alone", line)
           .filteredOn(file -> !before.contains(file))
-          .allMatch(file -> isNamed(file, words));
+          .allMatch(file -> named.stream().anyMatch(file::startsWith));
     } else {
       assertThat(contents()).as(line).isEqualTo(before);
     }
     return printed.toString();
-  }
-
-  /** Whether one of a command's words names a file or its folder. */
-  private boolean isNamed(String file, List<String> words) {
-    return words.stream()
-        .anyMatch(word -> file.startsWith(folder.resolve(word).normalize().toString()));
   }
 
   /** Leaves out the folder, the time that something took, and last digits. */
