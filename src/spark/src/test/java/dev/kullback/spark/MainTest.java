@@ -56,6 +56,7 @@ class MainTest {
     SparkSession spark = TestSpark.local();
     digits.first(200).dataset(spark).toDF("i", "mu", "sigma").write().parquet(file("Q.parquet"));
     digits.dataset(spark).toDF("i", "mu", "sigma").write().parquet(file("P.parquet"));
+    digits.first(200).dataset(spark).write().parquet(file("some.parquet"));
   }
 
   /** The elements of a .npy file of version 1, little-endian. */
@@ -71,12 +72,12 @@ class MainTest {
     return folder.resolve(name).toString();
   }
 
-  private int run(String... args) {
+  private int run(String line) {
     ByteArrayOutputStream printed = new ByteArrayOutputStream();
     ByteArrayOutputStream complained = new ByteArrayOutputStream();
     int status =
         Main.run(
-            args,
+            line.split(" "),
             new PrintStream(printed, true, StandardCharsets.UTF_8),
             new PrintStream(complained, true, StandardCharsets.UTF_8));
     out = printed.toString(StandardCharsets.UTF_8);
@@ -91,54 +92,32 @@ class MainTest {
   @Test
   void nearestDigits() throws IOException {
     String result = file("nearest.parquet");
-    assertThat(run("topk", "--references", R, "-k", "5", "-o", result)).isZero();
+    String some = " --queries " + file("some.parquet");
+    assertThat(run("topk --references " + R + some + " -k 5 -o " + result)).isZero();
     assertThat(err).isEmpty();
     assertThat(out.lines())
         .hasSize(2)
         .first()
         .asString()
         .startsWith(
-            "5 nearest by KL(q||p) of 1797 references to each of 1797 queries: 3.23e+06 pairs in ");
+            "5 nearest by KL(q||p) of 1797 references to each of 200 queries: 3.59e+05 pairs in ");
     assertThat(out).endsWith("wrote " + result + ", a folder of Parquet files\n");
-    assertThat(Sample.found(read("nearest.parquet"))).isEqualTo(digits.nearest(digits, 5, false));
+    List<Sample.Found> nearest = digits.first(200).nearest(digits, 5, false);
+    assertThat(Sample.found(read("nearest.parquet"))).isEqualTo(nearest);
 
     // which stays as it is, unless told otherwise
-    String[] again = {
-      "topk",
-      "--references",
-      file("P.parquet"),
-      "--queries",
-      file("Q.parquet"),
-      "-k",
-      "3",
-      "--id",
-      "i",
-      "--mean",
-      "mu",
-      "--std",
-      "sigma",
-      "--reverse-divergence",
-      "--block-rows",
-      "300",
-      "-q",
-      "-o",
-      result
-    };
-    assertThat(run(again)).isEqualTo(2);
+    String again =
+        "topk --references %s --queries %s -k 3 --id i --mean mu --std sigma --reverse-divergence --block-rows 300 -q -o "
+            .formatted(file("P.parquet"), file("Q.parquet"));
+    assertThat(run(again + result)).isEqualTo(2);
     assertThat(err).isEqualTo("kullback: " + result + ": is there; --overwrite replaces it\n");
-    assertThat(read("nearest.parquet").count()).isEqualTo(1797 * 5);
+    assertThat(read("nearest.parquet").count()).isEqualTo(1000);
 
     for (String input : new String[] {file("P.parquet"), folder.toString(), file("P.parquet/x")}) {
-      again[again.length - 1] = input;
-      assertThat(
-              run(Stream.concat(Stream.of(again), Stream.of("--overwrite")).toArray(String[]::new)))
-          .isEqualTo(2);
+      assertThat(run(again + input + " --overwrite")).isEqualTo(2);
       assertThat(err).contains("give another output").hasLineCount(1);
     }
-    again[again.length - 1] = result;
-    assertThat(
-            run(Stream.concat(Stream.of(again), Stream.of("--overwrite")).toArray(String[]::new)))
-        .isZero();
+    assertThat(run(again + result + " --overwrite")).isZero();
     assertThat(out + err).isEmpty();
     assertThat(Sample.found(read("nearest.parquet")))
         .isEqualTo(digits.first(200).nearest(digits, 3, true));
@@ -215,21 +194,8 @@ class MainTest {
 
   private int replace(String references, String output) {
     return run(
-        "topk",
-        "--references",
-        references,
-        "-k",
-        "1",
-        "--id",
-        "i",
-        "--mean",
-        "mu",
-        "--std",
-        "sigma",
-        "--quiet",
-        "--overwrite",
-        "-o",
-        output);
+        "topk --references %s -k 1 --id i --mean mu --std sigma --quiet --overwrite -o %s"
+            .formatted(references, output));
   }
 
   @Test
@@ -240,32 +206,17 @@ class MainTest {
         .sql("select 7L as id, array(1d, 0d) as mean, array(1d, -1d) as std")
         .write()
         .parquet(file("bad.parquet"));
-    assertError("no column x; there are id, mean, std", "--references", R, "-k", "1", "--id", "x");
-    assertError(
-        "k must be in [1, 1797], the number of references, is 2000",
-        "--references",
-        R,
-        "-k",
-        "2000");
-    assertError(
-        "text.parquet: cannot be read as Parquet", "--references", file("text.parquet"), "-k", "1");
-    assertError("[PATH_NOT_FOUND]", "--references", file("none.parquet"), "-k", "1");
-    assertError(
-        "references: id 7: column std: std[1] is -1.0; ",
-        "--references",
-        file("bad.parquet"),
-        "-k",
-        "1");
-    assertError(
-        "Missing required option: '-k=K'; see kullback spark topk --help", "--references", R);
-    assertError("--std", "--references", R, "-k", "1", "--std", "std", "--variance", "std");
+    assertError("no column x; there are id, mean, std", R, " -k 1 --id x");
+    assertError("k must be in [1, 1797], the number of references, is 2000", R, " -k 2000");
+    assertError("text.parquet: cannot be read as Parquet", file("text.parquet"), " -k 1");
+    assertError("[PATH_NOT_FOUND]", file("none.parquet"), " -k 1");
+    assertError("references: id 7: column std: std[1] is -1.0; ", file("bad.parquet"), " -k 1");
+    assertError("Missing required option: '-k=K'; see kullback spark topk --help", R, "");
+    assertError("--std", R, " -k 1 --std std --variance std");
     assertError(
         "Unknown option: '--reverse'; did you mean --reverse-divergence?; see kullback spark topk",
-        "--references",
         R,
-        "-k",
-        "1",
-        "--reverse");
+        " -k 1 --reverse");
   }
 
   /** Other formats, by the end of a name or an option. */
@@ -281,13 +232,8 @@ class MainTest {
         .csv(file("q.csv"));
     List<Row> expected = null;
     for (String name : new String[] {"q.orc", "q.json", "q.csv", "orc"}) {
-      String[] format = name.equals("orc") ? new String[] {"--format", "ORC"} : new String[0];
-      String[] args = {
-        "topk", "--references", file(name), "-k", "2", "--quiet", "-o", file("of." + name)
-      };
-      assertThat(run(Stream.concat(Stream.of(args), Stream.of(format)).toArray(String[]::new)))
-          .as(err)
-          .isZero();
+      String line = "topk --references " + file(name) + " -k 2 --quiet -o " + file("of." + name);
+      assertThat(run(name.equals("orc") ? line + " --format ORC" : line)).as(err).isZero();
       // floats print as the shortest decimals, which as doubles are others
       List<Row> found =
           read("of." + name).select("id", "rank", "neighbor").orderBy("id", "rank").collectAsList();
@@ -302,37 +248,29 @@ class MainTest {
     Path file = Files.writeString(folder.resolve("file"), "x");
     for (String output :
         new String[] {file + "/o.parquet", file + "/a/b/o.parquet", "/proc/x/o.parquet"}) {
-      assertThat(run("topk", "--references", R, "-k", "1", "-o", output)).isEqualTo(2);
+      assertThat(run("topk --references " + R + " -k 1 -o " + output)).isEqualTo(2);
       assertThat(err)
           .startsWith(
               "kullback: " + output + ": cannot be written: no folder can be made in file:/")
           .hasLineCount(1);
     }
     assertThat(file).hasContent("x");
-    assertThat(run("topk", "--references", R, "-k", "9999", "-o", file("o.parquet"))).isEqualTo(2);
+    assertThat(run("topk --references " + R + " -k 9999 -o " + file("o.parquet"))).isEqualTo(2);
     String deep = file("new/deep/o.parquet");
-    assertThat(run("topk", "--references", file("none"), "-k", "1", "-o", deep)).isEqualTo(2);
+    assertThat(run("topk --references " + file("none") + " -k 1 -o " + deep)).isEqualTo(2);
     try (Stream<Path> files = Files.list(folder)) {
       assertThat(files.map(Path::toString))
           .noneMatch(name -> name.contains("kullback-tmp") || name.endsWith("new"));
     }
     assertError(
         "--master spark://127.0.0.1:1,127.0.0.1:2: no master answers (127.0.0.1:2: Connection refused)",
-        "--references",
         R,
-        "-k",
-        "1",
-        "--master",
-        "spark://127.0.0.1:1,127.0.0.1:2");
+        " -k 1 --master spark://127.0.0.1:1,127.0.0.1:2");
   }
 
-  private void assertError(String message, String... args) {
-    assertThat(
-            run(
-                Stream.of(Stream.of("topk", "-o", file("o.parquet")), Stream.of(args))
-                    .flatMap(words -> words)
-                    .toArray(String[]::new)))
-        .isEqualTo(2);
+  private void assertError(String message, String references, String options) {
+    String line = "topk -o " + file("o.parquet") + " --references " + references + options;
+    assertThat(run(line)).isEqualTo(2);
     assertThat(out).isEmpty();
     assertThat(err).startsWith("kullback: ").contains(message);
     assertThat(err.lines()).hasSize(1);
@@ -341,7 +279,7 @@ class MainTest {
 
   @Test
   void help() {
-    assertThat(run("topk", "--help")).isZero();
+    assertThat(run("topk --help")).isZero();
     assertThat(out)
         .contains("--references", "--block-rows", "--master", "--overwrite", "-q, --quiet")
         .contains("--variance", "--log-variance", "--covariance", "--reverse-divergence")

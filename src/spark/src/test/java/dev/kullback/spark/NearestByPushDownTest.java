@@ -26,6 +26,9 @@ class NearestByPushDownTest {
   @BeforeAll
   static void start() {
     spark = TestSpark.local();
+    // What is pushed below a join does not depend on how rows are computed: no plan is compiled.
+    spark.conf().set("spark.sql.codegen.wholeStage", false);
+    spark.conf().set("spark.sql.codegen.factoryMode", "NO_CODEGEN");
     for (String side : List.of("l", "r")) {
       spark
           .range(0, 30, 1, 2)
@@ -41,6 +44,8 @@ class NearestByPushDownTest {
 
   @AfterAll
   static void free() {
+    spark.conf().unset("spark.sql.codegen.wholeStage");
+    spark.conf().unset("spark.sql.codegen.factoryMode");
     spark.catalog().clearCache();
   }
 
