@@ -55,6 +55,16 @@ public final class Main {
   private static final List<String> FOOTER =
       List.of("", "More: https://github.com/kullback/kullback/blob/main/src/docs/command-line.md");
 
+  /** What an option takes, by its type. */
+  private static final Map<Class<?>, String> NUMBERS =
+      Map.of(
+          int.class, "a whole number, at most " + Integer.MAX_VALUE,
+          Integer.class, "a whole number, at most " + Integer.MAX_VALUE,
+          long.class, "a whole number",
+          Long.class, "a whole number",
+          double.class, "a number",
+          Double.class, "a number");
+
   /** A width at which no line of help is broken. */
   private static final int UNBROKEN = 10_000;
 
@@ -201,12 +211,16 @@ public final class Main {
 
   /** Returns what is wrong with a command line; words that nothing takes may be why an option is missing. */
   private static String message(ParameterException e) {
-    if (e.getValue() != null && e.getArgSpec() instanceof OptionSpec o && o.type().isEnum()) {
-      return "%s is %s: give one of %s"
-          .formatted(
-              o.longestName(),
-              e.getValue(),
-              String.join(", ", o.completionCandidates()).toLowerCase(Locale.ROOT));
+    if (e.getValue() != null
+        && e.getArgSpec() instanceof OptionSpec o
+        && o.converters().length == 0) { // one of ours has a message
+      String wanted =
+          o.auxiliaryTypes()[0].isEnum()
+              ? "one of " + String.join(", ", o.completionCandidates()).toLowerCase(Locale.ROOT)
+              : NUMBERS.get(o.auxiliaryTypes()[0]);
+      if (wanted != null) {
+        return "%s is %s: give %s".formatted(o.longestName(), e.getValue(), wanted);
+      }
     }
     CommandLine command = e.getCommandLine();
     List<String> unmatched =
