@@ -56,6 +56,22 @@ public final class NearSeries {
     return coefficients;
   }
 
+  /**
+   * Returns coefficients of {@code g(s²) = (s − 2 arsinh(s/2))/s³}, in descending order, of a polynomial that holds for |s| up to {@code limit}.
+   */
+  static double[] lessAsinh(int count, double limit) {
+    double[] c = new double[TERMS];
+    double binomial = 1;
+    for (int n = 0; n < TERMS; n++) {
+      binomial *= -(2.0 * n + 1) / (2 * n + 2) / 4;
+      c[n] = -binomial / (2 * n + 3);
+    }
+    economize(c, count, limit * limit);
+    double[] coefficients = new double[count];
+    Arrays.setAll(coefficients, n -> c[count - 1 - n]);
+    return coefficients;
+  }
+
   /** Returns the series of dH/dy. */
   private static double[] slope(Scale kind, double w) {
     double[] power = new double[LENGTH]; // e^u

@@ -61,7 +61,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   /** Lanes of the uncertain vectors: 1 where an entry is still open. */
   private final long[] open = new long[STRIP];
 
-  /** Entries of these vectors: R, and then KL; of the uncertain ones, KL by the stable form, and Σ s². */
+  /** KL of these vectors; of the uncertain ones, KL by the stable form, and Σ s². */
   private final double[] sums = new double[STRIP];
 
   private final double[] stable = new double[STRIP];
@@ -115,7 +115,15 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
       vectors[count++] = whole;
     }
     for (int i = row0; i < row1 && count > 0; i++) {
-      refine(operands, i, i - row0, count, column1);
+      double[] stored = out.wide ? out.out64 : strip;
+      refine(
+          operands,
+          i,
+          i - row0,
+          count,
+          column1,
+          stored,
+          out.wide ? out.at(i, 0) : (i - row0) * STRIP - column0);
       store(i, count, column1, out);
     }
   }
@@ -175,17 +183,19 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
    *
    * @param index the row's place in {@link #rows}
    * @param end behind the last column that counts
+   * @param stored KL by the difference form, but of a last vector that is not whole, from {@code at} on
    */
-  private void refine(SmallOperands operands, int i, int index, int listed, int end) {
+  private void refine(
+      SmallOperands operands, int i, int index, int listed, int end, double[] stored, int at) {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     int d = q.dimension();
     worker.pass((long) V * listed * d);
-    Arrays.fill(sums, 0, listed * V, 0);
-    for (int h = 0; h < d; h++) {
-      add(operands, h, index, listed);
+    int whole = vectors[listed - 1] + V > end ? listed - 1 : listed;
+    if (whole < listed) {
+      compute(operands, index, whole);
     }
-    int count = judge(operands, index, listed);
+    int count = judge(operands, index, whole, listed, stored, at);
     if (count == 0) {
       return;
     }
@@ -219,34 +229,35 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     worker.countAgain(0, again);
   }
 
-  /** Adds dimension h to R. */
-  private void add(SmallOperands operands, int h, int index, int count) {
+  /** Computes KL of the nth vector by the difference form. */
+  private void compute(SmallOperands operands, int index, int n) {
     int d = operands.q().dimension();
     double[] columns = operands.columns().values();
-    int r = 2 * ROWS + 3 * ROWS * h + index;
-    for (int n = 0; n < count; n++) {
-      int k = vectors[n] * (2 * d + 1) + 2 * h * V;
+    int k = vectors[n] * (2 * d + 1);
+    DoubleVector sum = DoubleVector.zero(S);
+    for (int r = 2 * ROWS + index; r < 2 * ROWS + 3 * ROWS * d; r += 3 * ROWS, k += 2 * V) {
       DoubleVector x =
           DoubleVector.broadcast(S, rows[r]).sub(DoubleVector.fromArray(S, columns, k));
-      x.fma(x, DoubleVector.broadcast(S, rows[r + ROWS]))
-          .fma(DoubleVector.fromArray(S, columns, k + V), DoubleVector.fromArray(S, sums, n * V))
-          .intoArray(sums, n * V);
+      sum =
+          x.fma(x, DoubleVector.broadcast(S, rows[r + ROWS]))
+              .fma(DoubleVector.fromArray(S, columns, k + V), sum);
     }
+    DoubleVector offsets = DoubleVector.fromArray(S, columns, k).add(rows[index]);
+    HALVES.fma(sum, offsets).intoArray(sums, n * V);
   }
 
-  /** Turns R into KL, lists the vectors with an uncertain entry, and returns their number. */
-  private int judge(SmallOperands operands, int index, int count) {
-    int d = operands.q().dimension();
+  /** Gathers KL in {@link #sums}, lists the vectors with an uncertain entry, and returns their number. */
+  private int judge(
+      SmallOperands operands, int index, int whole, int count, double[] stored, int at) {
     double[] columns = operands.columns().values();
     int noises = SmallOperands.noises(operands.p());
     double margin = this.margin;
     int found = 0;
     for (int n = 0; n < count; n++) {
       int j = vectors[n];
-      DoubleVector offsets =
-          DoubleVector.fromArray(S, columns, j * (2 * d + 1) + 2 * d * V).add(rows[index]);
       DoubleVector noise = DoubleVector.fromArray(S, columns, noises + j).add(rows[ROWS + index]);
-      DoubleVector kl = DoubleVector.fromArray(S, sums, n * V).fma(HALVES, offsets);
+      DoubleVector kl =
+          DoubleVector.fromArray(S, n < whole ? stored : sums, n < whole ? at + j : n * V);
       kl.intoArray(sums, n * V);
       uncertain[found] = n;
       LongVector signs = (LongVector) kl.mul(margin).sub(noise).reinterpretShape(L, 0);

@@ -6,6 +6,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.AlikeTerm;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
@@ -17,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * <pre>
  * columns [b][D][2][V], [b][V]   μ, 1/v; then offsetP, the last of a vector's 2 D + 1
  *         [N]                    noiseP, behind all of these
- * scales  [b][D][2][V]           the raw scale s, 1/σ
+ * scales  [b][D][2][V]           the raw scale s, of precisions 1/s; 1/σ
  * </pre>
  */
 public final class SmallOperands extends Operands<DiagonalBatch> {
@@ -121,7 +122,7 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
       int to = j / V * V * 2 * d + j % V;
       for (int h = 0; h < d; h++, to += 2 * V) {
         double s = g.scale(j * d + h);
-        scales[to] = s;
+        scales[to] = g.kind() == Scale.PRECISION ? 1 / s : s;
         scales[to + V] = AlikeTerm.inverseStd(g.kind(), s);
       }
     }

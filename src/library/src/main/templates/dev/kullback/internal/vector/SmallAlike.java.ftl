@@ -1,56 +1,58 @@
 <#include "Lanes.ftl">
-<#-- Written out for vectors, which no method takes; in the twin a method, so that C2 inlines what calls it. -->
-<#macro series coefficients x>
+<#-- Of one number, the same bits wherever vectors run, and no BigDecimal elsewhere. -->
+<#function sum x y z><#return asVectors?then(fma(x, y, z), "Fma.of(${x}, ${y}, ${z})")></#function>
+<#-- Broadcasts a polynomial's coefficients, for its loop; the twin reads them where it needs them. -->
+<#macro coefficients name count>
 <#if asVectors>
-<@polynomial "sum" coefficients x/>
-<#else>
-      double sum = polynomial(${coefficients}, ${x});
+<#list 0..<count as k>
+    DoubleVector c${k} = ${broadcast("AlikeTerm.${name}[${k}]")};
+</#list>
 </#if>
 </#macro>
-<#-- Declares t = s² and what {@code x − 2 artanh s} is for {@code x − 2s = xs}. -->
-<#macro less>
+<#-- Declares the polynomial of x. -->
+<#macro horner series name count x>
+      ${vector} ${series} = ${asVectors?then("c0", "${name}[0]")};
+<#list 1..<count as k>
+      ${series} = ${sum(series, x, asVectors?then("c${k}", "${name}[${k}]"))};
+</#list>
+</#macro>
+<#-- Declares half a term of log-variances, and the square that tells whether they are alike. -->
+<#macro logs>
+      ${vector} s = ${sub("sq", "sp")};
       ${vector} t = ${mul("s", "s")};
-<@series "ARTANH" "t"/>
-      ${vector} less = ${mul("s", sub("x", mul(mul("t", "2"), "sum")))};
+<@horner "e" "EXP" 12 "s"/>
+      ${vector} half = ${mul(sum("t", "e", mul("y", "y")), "0.5")};
 </#macro>
-<@twins "SmallAlike" "../formula/AlikeTerm">
-package dev.kullback.internal.${asVectors?then("vector", "formula")};
-
-<#if asVectors>
-import dev.kullback.internal.formula.AlikeTerm;
-</#if>
-import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.numerics.Series;
-<@imports/>
-
-<#if asVectors>
-/** {@link AlikeTerm} in lanes: the same text, so the same bits. */
-final class ${class} {
-<@species/>
-  private static final int ROWS = SmallKernel.ROWS;
-<#else>
-/** Half a term of KL where scales are alike, by operations that vectors have, too. */
-public final class ${class} {
-  /** Bounds within which scales are alike, on |s|, and on |s| of log-variances. */
-  public static final double ALIKE = 0x1p-3;
-
-  public static final double ALIKE_LOG = 0x1p-2;
-</#if>
-
-  /** Coefficients of {@code artanh s = s + s³ (1/3 + s²/5 + …)}, the last first; the next term is 2⁻⁵⁶ of the sum. */
-  private static final double[] ARTANH = Series.artanh(8, 0);
-
-  /** Coefficients of {@code e^s = 1 + s + s² (1/2! + s/3! + …)}, likewise. */
-  private static final double[] EXP = Series.exponential(14, 2);
-
-  private ${class}() {}
-
-<#if asVectors>
-  /**
-   * Adds dimension h, for the listed vectors of columns, to the sum of terms, and s² to the sum that tells whether scales are alike; see {@link
-   * SmallKernel}.
-   */
-  static void add(
+<#-- The same of other scales, by their inverses rq and rp. -->
+<#macro ratios>
+      ${vector} more = kind == Scale.PRECISION ? ${sub("sp", "sq")} : ${sub("sq", "sp")};
+      ${vector} a = ${mul("more", "rp")};
+      ${vector} b = ${mul("more", "rq")};
+      ${vector} s = ${add("a", "b")};
+      ${vector} t = ${mul("s", "s")};
+<@horner "g" "LESS" 8 "t"/>
+      ${vector} half =
+          ${mul("(kind == Scale.STD ? ${sum('s', sum('t', 'g', 'a'), mul('y', 'y'))} : ${sum('y', 'y', mul(sum('a', 'b', mul(mul('s', 't'), 'g')), '0.5'))})", "0.5")};
+</#macro>
+<#-- Adds dimension h, for the listed vectors of columns. -->
+<#macro loop>
+    int d = operands.q().dimension();
+    double[] columns = operands.columns().values();
+    int r = 2 * ROWS + 3 * ROWS * h + index;
+    DoubleVector mean = ${broadcast("rows[r]")};
+    DoubleVector sq = ${broadcast("rows[r + 2 * ROWS]")};
+    for (int i = 0; i < count; i++) {
+      int j = vectors[listed[i]];
+      int k = j * (2 * d + 1) + 2 * h * V;
+      int at = (j * d + h * V) * 2;
+      DoubleVector w = ${load("scales", "at + V")};
+      DoubleVector y = ${mul(sub("mean", load("columns", "k")), "w")};
+<#nested>
+      ${store(add(load("terms", "i * V"), "half"), "terms", "i * V")};
+      ${store(add(load("squares", "i * V"), "t"), "squares", "i * V")};
+    }
+</#macro>
+<#macro parameters>
       SmallOperands operands,
       double[] scales,
       int h,
@@ -61,59 +63,95 @@ public final class ${class} {
       int count,
       double[] terms,
       double[] squares) {
-    Scale kind = operands.q().kind();
-    int d = operands.q().dimension();
-    double[] columns = operands.columns().values();
-    int r = 2 * ROWS + 3 * ROWS * h + index;
-    for (int i = 0; i < count; i++) {
-      int j = vectors[listed[i]];
-      int k = j * (2 * d + 1) + 2 * h * V;
-      int at = (j * d + h * V) * 2;
-      DoubleVector sq = ${broadcast("rows[r + 2 * ROWS]")};
-      DoubleVector sp = ${load("scales", "at")};
-      DoubleVector w = ${load("scales", "at + V")};
-      DoubleVector y = ${mul(sub(broadcast("rows[r]"), load("columns", "k")), "w")};
-<#else>
+</#macro>
+<@twins "SmallAlike" "../formula/AlikeTerm">
+package dev.kullback.internal.${asVectors?then("vector", "formula")};
+
+<#if asVectors>
+import dev.kullback.internal.formula.AlikeTerm;
+import dev.kullback.internal.numerics.Scale;
+<@imports/>
+
+/** {@link AlikeTerm} in lanes: the same text, so the same bits. */
+final class ${class} {
+<@species/>
+  private static final int ROWS = SmallKernel.ROWS;
+
+  private ${class}() {}
+
   /**
-   * Returns the half term for scales of one kind that double kernels hold. With {@code s = (q − p)/(q + p)} of the scales, {@code ln(1+x) = 2
-   * artanh s} and {@code x − 2s = xs}. For standard deviations {@code a = (σq − σp)/σp} and {@code x − ln(1+x) = a² + 2 (a − ln(1+a))}.
+   * Adds dimension h, for the listed vectors of columns, to the sum of terms, and s² to the sum that tells whether scales are alike; see {@link
+   * SmallKernel}.
+   */
+  static void add(
+<@parameters/>
+    Scale kind = operands.q().kind();
+    if (kind == Scale.LOG_VARIANCE) {
+      addLogs(operands, scales, h, rows, index, vectors, listed, count, terms, squares);
+      return;
+    }
+<@coefficients "LESS" 8/>
+    DoubleVector rq = ${broadcast("1 / rows[2 * ROWS + 3 * ROWS * h + index + 2 * ROWS]")};
+<@loop>
+      DoubleVector other = ${load("columns", "k + V")};
+      DoubleVector raw = ${load("scales", "at")};
+      DoubleVector sp = kind == Scale.PRECISION ? other : raw;
+      DoubleVector rp = kind == Scale.STD ? w : kind == Scale.VARIANCE ? other : raw;
+<@ratios/>
+</@loop>
+  }
+
+  private static void addLogs(
+<@parameters/>
+<@coefficients "EXP" 12/>
+<@loop>
+      DoubleVector sp = ${load("scales", "at")};
+<@logs/>
+</@loop>
+  }
+}
+<#else>
+import dev.kullback.internal.numerics.Fma;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Series;
+
+/** Half a term of KL where scales are alike, by operations that vectors have, too. */
+public final class ${class} {
+  /** Bounds within which scales are alike, on |s|, and on |s| of log-variances. */
+  public static final double ALIKE = 0.5;
+
+  public static final double ALIKE_LOG = 0x1p-2;
+
+  /** Coefficients of {@code artanh s = s + s³ (1/3 + s²/5 + …)}, the last first; the next term is 2⁻⁵⁶ of the sum. */
+  private static final double[] ARTANH = Series.artanh(8, 0);
+
+  /** Coefficients of {@code e^s = 1 + s + s² (1/2! + s/3! + …)}, likewise; the next term is 2⁻⁵⁹ of the sum. */
+  public static final double[] EXP = Series.exponential(13, 2);
+
+  /** Coefficients of g, likewise: at {@link #ALIKE} the polynomial is within 2⁻⁵⁴ of a term. */
+  public static final double[] LESS = NearSeries.lessAsinh(8, ALIKE);
+
+  private ${class}() {}
+
+  /**
+   * Returns the half term for scales of one kind that double kernels hold. With {@code a = (q − p)/p} and {@code b = (q − p)/q} of the scales
+   * and {@code s = a + b}, the logarithm of their quotient is {@code arsinh(s/2) = (s − s³ g(s²))/2} and {@code a − b = ab}. So a term of
+   * variances is {@code (ab + s³ g)/2}, and of standard deviations {@code s (a + s² g)}. There is no division but by one scale alone, and
+   * nothing cancels.
    * Returns NaN where the scales are not alike, and no finite number where the means are too far apart.
    *
    * @param d μq − μp
    */
   static double of(Scale kind, double sq, double sp, double d) {
-      double w = inverseStd(kind, sp);
-      double y = d * w;
-</#if>
-      ${vector} s;
-      ${vector} half;
-      if (kind == Scale.LOG_VARIANCE) {
-        s = ${sub("sq", "sp")};
-<@series "EXP" "s"/>
-        half = ${mul(mul(mul("s", "s"), "sum"), "0.5")};
-      } else {
-        ${vector} more = kind == Scale.PRECISION ? ${sub("sp", "sq")} : ${sub("sq", "sp")};
-        s = ${div("more", add("sq", "sp"))};
-<#if asVectors>
-        DoubleVector inverse =
-            kind == Scale.STD
-                ? w
-                : kind == Scale.VARIANCE ? ${load("columns", "k + V")} : ${broadcast("rows[r + ROWS]")};
-<#else>
-        double inverse = 1 / (kind == Scale.PRECISION ? sq : sp);
-</#if>
-        ${vector} x = ${mul("more", "inverse")};
-<@less/>
-        half = kind == Scale.STD ? ${add(mul(mul("x", "0.5"), "x"), "less")} : ${mul("less", "0.5")};
-      }
-      half = ${add("half", mul(mul("y", "0.5"), "y"))};
-<#if asVectors>
-      ${store(add(load("terms", "i * V"), "half"), "terms", "i * V")};
-      ${store(fma("s", "s", load("squares", "i * V")), "squares", "i * V")};
+    double y = d * inverseStd(kind, sp);
+    if (kind == Scale.LOG_VARIANCE) {
+<@logs/>
+      return t < ALIKE_LOG * ALIKE_LOG ? half : Double.NaN;
     }
-  }
-<#else>
-    return Math.abs(s) < (kind == Scale.LOG_VARIANCE ? ALIKE_LOG : ALIKE) ? half : Double.NaN;
+    double rq = 1 / sq;
+    double rp = 1 / sp;
+<@ratios/>
+    return t < ALIKE * ALIKE ? half : Double.NaN;
   }
 
   /**
@@ -125,13 +163,9 @@ public final class ${class} {
       return x - Math.log1p(x);
     }
     double s = x / (2 + x);
-<@less/>
-    return less;
-  }
-
-  private static double polynomial(double[] coefficients, double x) {
-<@polynomial "sum" "coefficients" "x"/>
-    return sum;
+    double t = s * s;
+<@polynomial "sum" "ARTANH" "t"/>
+    return s * (x - t * 2 * sum);
   }
 
   /** Returns 1/σ of a scale that double kernels hold. */
@@ -143,6 +177,6 @@ public final class ${class} {
       case PRECISION -> Math.sqrt(s);
     };
   }
-</#if>
 }
+</#if>
 </@twins>
