@@ -210,12 +210,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
       again = count * V - Math.max(0, vectors[uncertain[count - 1]] + V - end);
       double[] scales = SmallOperands.SCALES.of(p);
       worker.pass(Checkpoint.ofPlain((long) V * count * d));
-      Arrays.fill(squares, 0, count * V, 0);
-      Arrays.fill(stable, 0, count * V, 0);
-      for (int h = 0; h < d; h++) {
-        SmallAlike.add(
-            operands, scales, h, rows, index, vectors, uncertain, count, stable, squares);
-      }
+      SmallAlike.store(operands, scales, rows, index, vectors, uncertain, count, stable, squares);
       all = choose(operands, i, index, count, end);
     }
     for (int k = 0; k < count * V && !all; k++) {

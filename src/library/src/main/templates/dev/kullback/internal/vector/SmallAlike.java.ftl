@@ -34,35 +34,69 @@
       ${vector} half =
           ${mul("(kind == Scale.STD ? ${sum('s', sum('t', 'g', 'a'), mul('y', 'y'))} : ${sum('y', 'y', mul(sum('a', 'b', mul(mul('s', 't'), 'g')), '0.5'))})", "0.5")};
 </#macro>
-<#-- Adds dimension h, for the listed vectors of columns. -->
-<#macro loop>
+<#assign ROWS = 4, DIMENSIONS = 4>
+<#-- The index of the first row's s of dimension h, as SmallKernel lays rows out. -->
+<#function at h><#return 2 * ROWS + (3 * h + 2) * ROWS></#function>
+<#-- Goes through the listed vectors of columns, whose dimensions stand one after the other: a loop over them took longer. -->
+<#macro loop name areLogs>
+  private static void ${name}(
+<@parameters/>
+<#if areLogs>
+<@coefficients "EXP" 12/>
+<#else>
+    Scale kind = operands.q().kind();
+<@coefficients "LESS" 8/>
+<#list 0..<DIMENSIONS as h>
+    DoubleVector rq${h} = ${broadcast("1 / rows[${at(h)} + index]")};
+</#list>
+</#if>
     int d = operands.q().dimension();
     double[] columns = operands.columns().values();
-    int r = 2 * ROWS + 3 * ROWS * h + index;
-    DoubleVector mean = ${broadcast("rows[r]")};
-    DoubleVector sq = ${broadcast("rows[r + 2 * ROWS]")};
     for (int i = 0; i < count; i++) {
       int j = vectors[listed[i]];
-      int k = j * (2 * d + 1) + 2 * h * V;
-      int at = (j * d + h * V) * 2;
-      DoubleVector w = ${load("scales", "at + V")};
-      DoubleVector y = ${mul(sub("mean", load("columns", "k")), "w")};
-<#nested>
-      ${store(add(load("terms", "i * V"), "half"), "terms", "i * V")};
-      ${store(add(load("squares", "i * V"), "t"), "squares", "i * V")};
+      int k = j * (2 * d + 1);
+      int at = j * d * 2;
+      DoubleVector sum = ${zero()};
+      DoubleVector squares = ${zero()};
+<#list 0..<DIMENSIONS as h>
+<#if h gt 0>
+      if (d > ${h}) {
+<#else>
+      {
+</#if>
+      DoubleVector w = ${load("scales", "at + ${2 * h + 1} * V")};
+      DoubleVector y = ${mul(sub(broadcast("rows[${at(h) - 2 * ROWS} + index]"), load("columns", "k + ${2 * h} * V")), "w")};
+      DoubleVector sq = ${broadcast("rows[${at(h)} + index]")};
+      DoubleVector raw = ${load("scales", "at + ${2 * h} * V")};
+<#if areLogs>
+      DoubleVector sp = raw;
+<@logs/>
+<#else>
+      DoubleVector rq = rq${h};
+      DoubleVector other = ${load("columns", "k + ${2 * h + 1} * V")};
+      DoubleVector sp = kind == Scale.PRECISION ? other : raw;
+      DoubleVector rp = kind == Scale.STD ? w : kind == Scale.VARIANCE ? other : raw;
+<@ratios/>
+</#if>
+      sum = ${add("half", "sum")};
+      squares = ${add("t", "squares")};
+      }
+</#list>
+      ${store("sum", "terms", "i * V")};
+      ${store("squares", "sums", "i * V")};
     }
+  }
 </#macro>
 <#macro parameters>
       SmallOperands operands,
       double[] scales,
-      int h,
       double[] rows,
       int index,
       int[] vectors,
       int[] listed,
       int count,
       double[] terms,
-      double[] squares) {
+      double[] sums) {
 </#macro>
 <@twins "SmallAlike" "../formula/AlikeTerm">
 package dev.kullback.internal.${asVectors?then("vector", "formula")};
@@ -75,40 +109,23 @@ import dev.kullback.internal.numerics.Scale;
 /** {@link AlikeTerm} in lanes: the same text, so the same bits. */
 final class ${class} {
 <@species/>
-  private static final int ROWS = SmallKernel.ROWS;
-
   private ${class}() {}
 
   /**
-   * Adds dimension h, for the listed vectors of columns, to the sum of terms, and s² to the sum that tells whether scales are alike; see {@link
-   * SmallKernel}.
+   * Stores, for the listed vectors of columns, the sum of terms, and that of the s² that tells whether scales are alike; see {@link SmallKernel}.
    */
-  static void add(
+  static void store(
 <@parameters/>
-    Scale kind = operands.q().kind();
-    if (kind == Scale.LOG_VARIANCE) {
-      addLogs(operands, scales, h, rows, index, vectors, listed, count, terms, squares);
-      return;
+    if (operands.q().kind() == Scale.LOG_VARIANCE) {
+      storeLogs(operands, scales, rows, index, vectors, listed, count, terms, sums);
+    } else {
+      storeRatios(operands, scales, rows, index, vectors, listed, count, terms, sums);
     }
-<@coefficients "LESS" 8/>
-    DoubleVector rq = ${broadcast("1 / rows[2 * ROWS + 3 * ROWS * h + index + 2 * ROWS]")};
-<@loop>
-      DoubleVector other = ${load("columns", "k + V")};
-      DoubleVector raw = ${load("scales", "at")};
-      DoubleVector sp = kind == Scale.PRECISION ? other : raw;
-      DoubleVector rp = kind == Scale.STD ? w : kind == Scale.VARIANCE ? other : raw;
-<@ratios/>
-</@loop>
   }
 
-  private static void addLogs(
-<@parameters/>
-<@coefficients "EXP" 12/>
-<@loop>
-      DoubleVector sp = ${load("scales", "at")};
-<@logs/>
-</@loop>
-  }
+<@loop "storeRatios" false/>
+
+<@loop "storeLogs" true/>
 }
 <#else>
 import dev.kullback.internal.numerics.Fma;
