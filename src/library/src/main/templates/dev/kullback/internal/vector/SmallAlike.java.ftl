@@ -2,18 +2,18 @@
 <#-- Of one number, the same bits wherever vectors run, and no BigDecimal elsewhere. -->
 <#function sum x y z><#return asVectors?then(fma(x, y, z), "Fma.of(${x}, ${y}, ${z})")></#function>
 <#-- Broadcasts a polynomial's coefficients, for its loop; the twin reads them where it needs them. -->
-<#macro coefficients name count>
+<#macro coefficients array count>
 <#if asVectors>
 <#list 0..<count as k>
-    DoubleVector c${k} = ${broadcast("AlikeTerm.${name}[${k}]")};
+    DoubleVector c${k} = ${broadcast("AlikeTerm.${array}[${k}]")};
 </#list>
 </#if>
 </#macro>
 <#-- Declares the polynomial of x. -->
-<#macro horner series name count x>
-      ${vector} ${series} = ${asVectors?then("c0", "${name}[0]")};
+<#macro horner series array count x>
+      ${vector} ${series} = ${asVectors?then("c0", "${array}[0]")};
 <#list 1..<count as k>
-      ${series} = ${sum(series, x, asVectors?then("c${k}", "${name}[${k}]"))};
+      ${series} = ${sum(series, x, asVectors?then("c${k}", "${array}[${k}]"))};
 </#list>
 </#macro>
 <#-- Declares half a term of log-variances, and the square that tells whether they are alike. -->
@@ -23,28 +23,29 @@
 <@horner "e" "EXP" 12 "s"/>
       ${vector} half = ${mul(sum("t", "e", mul("y", "y")), "0.5")};
 </#macro>
+<#-- x of scales of one kind, and y of the others: vectors have a loop for each kind, as where C2 merged them it took twice as long. -->
+<#function of only x y><#return asVectors?then((only == kind)?then(x, y), "(kind == Scale.${only} ? ${x} : ${y})")></#function>
 <#-- The same of other scales, by their inverses rq and rp. -->
 <#macro ratios>
-      ${vector} more = kind == Scale.PRECISION ? ${sub("sp", "sq")} : ${sub("sq", "sp")};
+      ${vector} more = ${of("PRECISION", sub("sp", "sq"), sub("sq", "sp"))};
       ${vector} a = ${mul("more", "rp")};
       ${vector} b = ${mul("more", "rq")};
       ${vector} s = ${add("a", "b")};
       ${vector} t = ${mul("s", "s")};
 <@horner "g" "LESS" 8 "t"/>
-      ${vector} half =
-          ${mul("(kind == Scale.STD ? ${sum('s', sum('t', 'g', 'a'), mul('y', 'y'))} : ${sum('y', 'y', mul(sum('a', 'b', mul(mul('s', 't'), 'g')), '0.5'))})", "0.5")};
+      ${vector} half = ${mul(of("STD", sum("s", sum("t", "g", "a"), mul("y", "y")), sum("y", "y", mul(sum("a", "b", mul(mul("s", "t"), "g")), "0.5"))), "0.5")};
 </#macro>
-<#assign ROWS = 4, DIMENSIONS = 4>
+<#assign ROWS = 4, DIMENSIONS = 4, KINDS = ["STD", "VARIANCE", "LOG_VARIANCE", "PRECISION"]>
 <#-- The index of the first row's s of dimension h, as SmallKernel lays rows out. -->
 <#function at h><#return 2 * ROWS + (3 * h + 2) * ROWS></#function>
 <#-- Goes through the listed vectors of columns, whose dimensions stand one after the other: a loop over them took longer. -->
-<#macro loop name areLogs>
-  private static void ${name}(
+<#macro loop name>
+<#global kind = name>
+  private static void store${kind?split("_")?first?lower_case?cap_first}(
 <@parameters/>
-<#if areLogs>
+<#if kind == "LOG_VARIANCE">
 <@coefficients "EXP" 12/>
 <#else>
-    Scale kind = operands.q().kind();
 <@coefficients "LESS" 8/>
 <#list 0..<DIMENSIONS as h>
     DoubleVector rq${h} = ${broadcast("1 / rows[${at(h)} + index]")};
@@ -68,14 +69,16 @@
       DoubleVector y = ${mul(sub(broadcast("rows[${at(h) - 2 * ROWS} + index]"), load("columns", "k + ${2 * h} * V")), "w")};
       DoubleVector sq = ${broadcast("rows[${at(h)} + index]")};
       DoubleVector raw = ${load("scales", "at + ${2 * h} * V")};
-<#if areLogs>
+<#if kind == "LOG_VARIANCE">
       DoubleVector sp = raw;
 <@logs/>
 <#else>
       DoubleVector rq = rq${h};
+<#if kind != "STD">
       DoubleVector other = ${load("columns", "k + ${2 * h + 1} * V")};
-      DoubleVector sp = kind == Scale.PRECISION ? other : raw;
-      DoubleVector rp = kind == Scale.STD ? w : kind == Scale.VARIANCE ? other : raw;
+</#if>
+      DoubleVector sp = ${of("PRECISION", "other", "raw")};
+      DoubleVector rp = ${of("STD", "w", of("VARIANCE", "other", "raw"))};
 <@ratios/>
 </#if>
       sum = ${add("half", "sum")};
@@ -103,7 +106,6 @@ package dev.kullback.internal.${asVectors?then("vector", "formula")};
 
 <#if asVectors>
 import dev.kullback.internal.formula.AlikeTerm;
-import dev.kullback.internal.numerics.Scale;
 <@imports/>
 
 /** {@link AlikeTerm} in lanes: the same text, so the same bits. */
@@ -116,16 +118,16 @@ final class ${class} {
    */
   static void store(
 <@parameters/>
-    if (operands.q().kind() == Scale.LOG_VARIANCE) {
-      storeLogs(operands, scales, rows, index, vectors, listed, count, terms, sums);
-    } else {
-      storeRatios(operands, scales, rows, index, vectors, listed, count, terms, sums);
+    switch (operands.q().kind()) {
+<#list KINDS as name>
+      case ${name} -> store${name?split("_")?first?lower_case?cap_first}(operands, scales, rows, index, vectors, listed, count, terms, sums);
+</#list>
     }
   }
+<#list KINDS as name>
 
-<@loop "storeRatios" false/>
-
-<@loop "storeLogs" true/>
+<@loop name/>
+</#list>
 }
 <#else>
 import dev.kullback.internal.numerics.Fma;
