@@ -96,6 +96,19 @@ public enum Regime {
       });
     }
   },
+  /** The same of scales that some kinds or all state alike, 1, 2 and 1.5, or 1.5 one unit in the last place apart. */
+  EXACT_SCALES(Kinds.ALL_PAIRS) {
+    @Override
+    void fill(Rows rows, Random random) {
+      EQUAL_SCALES.fill(rows, random);
+      rows.each((row, h) -> {
+        double std = rows.std[row][h];
+        double[] scales = {1, 2, 1.5, row % 5 < 3 ? 1.5 : Math.nextUp(1.5f)};
+        rows.std[row][h] = scales[row % 4];
+        rows.mean[row][h] *= rows.std[row][h] / std;
+      });
+    }
+  },
   /** Equal means, and log-variances that differ by 1e-4 to 1e-17, which the oracle still tells apart where an order is near 0 or 1. */
   EQUAL_MEANS(Kinds.LOG) {
     @Override

@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.DoubleDouble;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Worker;
 import java.util.List;
 
@@ -139,9 +140,9 @@ public final class Wasserstein2 extends Formula {
   /**
    * The bound of {@code R = Σ d² + e²}, {@code e = σq − σp}. With u the unit roundoff, a the margin that the tolerance leaves above the
    * unit, and σ within ε: d and e have one rounding, and a square is in 2·64 sums of its chunk and three of chunks. Standard deviations as
-   * they are given are exact. Others move e by {@code ε(σq + σp)} at most, and R, by Cauchy's inequality, by {@code 2x + x²} of itself, with
+   * they are given are exact, and so are roots that are rounded to none, as 1 of a log-variance of 0. Others move e by {@code ε(σq + σp)} at most, and R, by Cauchy's inequality, by {@code 2x + x²} of itself, with
    * {@code x² = ε² Σ (σq + σp)²/R ≤ 2ε² (Σ σq² + Σ σp²)/R}. That is below a where {@code x ≤ 0.47a}, hence a noise of {@code 9 ε² Σσ²/a}.
-   * Sums below LEAST may have lost what underflows.
+   * Sums below LEAST may have lost what underflows; a chunk in float begins with its least normal number, which is below the noise of LEAST.
    */
   private static final class Bound extends TileBound {
     /** Least sum of squares a dimension in which underflow cannot show. */
@@ -169,15 +170,20 @@ public final class Wasserstein2 extends Formula {
           };
       double u = precision.u;
       double margin = margin(precision, g.dimension());
-      to.noiseQ()[i] = margin * least * g.dimension() + 9 * 4 * u * u / margin * squares(g, i);
+      to.noiseQ()[i] =
+          margin * least * g.dimension()
+              + 9 * 4 * u * u / margin * squares(g, i, precision.isFloat());
     }
 
     /** Sums the variances of a row whose standard deviations are rounded. */
-    private static double squares(DiagonalBatch g, int i) {
+    private static double squares(DiagonalBatch g, int i, boolean isFloat) {
       double sum = 0;
       int end = (i + 1) * g.dimension();
       for (int k = i * g.dimension(); k < end && g.kind() != Scale.STD; k++) {
-        sum += g.kind().variance(g.scale(k));
+        double std = g.kind().std(g.scale(k));
+        boolean isExact =
+            Variance.areEqual(g.kind(), g.scale(k), Scale.STD, isFloat ? (float) std : std);
+        sum += isExact ? 0 : g.kind().variance(g.scale(k));
       }
       return sum;
     }

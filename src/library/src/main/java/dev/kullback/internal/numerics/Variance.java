@@ -54,6 +54,11 @@ public final class Variance extends DoubleDouble {
     return q == exact(kindP, sp) && rest(kindQ, sq, q) == rest(kindP, sp, q);
   }
 
+  /** Whether twice double's digits hold σ². */
+  public static boolean isExact(Scale kind, double s) {
+    return !Double.isNaN(exact(kind, s));
+  }
+
   /** Returns σ² rounded to double, NaN where twice its digits do not hold it. */
   private static double exact(Scale kind, double s) {
     double square = s * s;

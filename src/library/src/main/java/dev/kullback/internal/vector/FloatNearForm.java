@@ -9,6 +9,7 @@ import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.BitSet;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.Objects;
@@ -60,7 +61,9 @@ final class FloatNearForm {
     /** By variances of two parts, as the batches state their scales in different ways. */
     MIXED(MIXED_FIELDS, 1),
     /** As {@link #PLAIN}, with all differences scaled up. */
-    UP_SCALED(FIELDS, UP);
+    UP_SCALED(FIELDS, UP),
+    /** As {@link #MIXED}, likewise, of rows that two parts hold. */
+    MIXED_UP_SCALED(MIXED_FIELDS, UP);
 
     /** Numbers per dimension of a column. */
     final int fields;
@@ -77,21 +80,31 @@ final class FloatNearForm {
       down = 1 / (up * up);
     }
 
-    /** Returns the way of two batches; what it leaves open, {@link #UP_SCALED} may settle if it {@link #isFollowed}. */
+    /** Returns the way of two batches; what it leaves open, {@link #scaledUp} may settle in float. */
     static Way of(DiagonalBatch q, DiagonalBatch p) {
       return q.kind() == p.kind() ? PLAIN : MIXED;
     }
 
-    /** Whether {@link #UP_SCALED} may settle what this leaves open. */
-    boolean isFollowed() {
-      return Float.SIZE == 32 && this == PLAIN;
+    Way scaledUp() {
+      return isMixed() ? MIXED_UP_SCALED : UP_SCALED;
+    }
+
+    boolean isUp() {
+      return up != 1;
+    }
+
+    boolean isMixed() {
+      return fields == MIXED_FIELDS;
     }
 
     /** Returns the kind of the scales that are subtracted. */
     Scale kind(DiagonalBatch g) {
-      return this == MIXED ? Scale.VARIANCE : g.kind();
+      return isMixed() ? Scale.VARIANCE : g.kind();
     }
   }
+
+  /** Whether what a way leaves open may be settled with differences scaled up. */
+  static final boolean IS_FOLLOWED = Float.SIZE == 32;
 
   /** Numbers per dimension of a column: mean, 1/v or v, s, α; {@link Way#MIXED} has what v lacks, too. */
   static final int FIELDS = 4;
@@ -108,6 +121,10 @@ final class FloatNearForm {
 
   /** Open entries of a tile that take longer one by one than its panel takes to be made. */
   static final int MANY = 4 * NR;
+
+  /** Rows with a variance that two parts do not hold. */
+  private static final DerivedForm<DiagonalBatch, BitSet> INEXACT =
+      new DerivedForm<>(FloatNearForm::inexact, rows -> rows.size() / Byte.SIZE);
 
   private static final Map<NearTerm, Map<Way, Forms>> FORMS = new EnumMap<>(NearTerm.class);
 
@@ -249,37 +266,38 @@ final class FloatNearForm {
             };
     float[] coefficients = new float[values.length];
     for (int k = 0; k < coefficients.length; k++) {
-      coefficients[k] = way == Way.UP_SCALED && k != EVEN - 1 ? 0 : (float) values[k];
+      coefficients[k] = way.isUp() && k != EVEN - 1 ? 0 : (float) values[k];
     }
     return coefficients;
   }
 
   /**
-   * Returns the least KL of which what D terms lose by underflow is below a rounding: in float at most 2⁻¹⁴⁸ each, which 2⁻¹²⁴ can bear; of the way
+   * Returns the least KL of which what D terms lose by underflow is below a rounding: in float at most 2⁻¹⁴⁸ each, which 2⁻¹²⁴ can bear; of a way
    * that is followed by another 2⁻⁹⁰, as vectors with a subnormal number took 30 times as long (Intel, CPU family 6). Of mixed kinds u is within {@code δ =
    * 2⁻⁴⁷}, in double {@code 2⁻⁹⁶·⁹}: two variances have 2⁻⁹⁸ each, as {@link Variance} has, and their parts, and the difference of the second parts,
    * a rounding squared. As H is about ½u², the sum 2 KL is within {@code Σ|u|δ ≤ δ √(4D KL)}, which is δ √(D/KL) of it, and at most 6.8e-7
-   * or, in double, 3.5e-13.
+   * or, in double, 3.5e-13. Variances that both have {@link #INEXACT exact} differ exactly: second parts that lie on both sides of 0 may differ by
+   * a digit more than one has, but then the first parts differ by more.
+   *
+   * @param isExact whether all variances are
    */
-  static double leastKl(int dimension, Way way) {
+  static double leastKl(int dimension, Way way, boolean isExact) {
     return dimension
-        * (way == Way.MIXED
+        * (way == Way.MIXED && !isExact
             ? Float.SIZE == 32 ? 0x1p-53 : 0x1p-111
-            : Float.SIZE == 64 ? 0x1p-1000 : way.isFollowed() ? 0x1p-90 : 0x1p-124)
+            : !IS_FOLLOWED ? 0x1p-1000 : way.isUp() ? 0x1p-124 : 0x1p-90)
         * way.down;
   }
 
   /** Returns the KL from which on another way, which comes first, may settle it: both have it to 1e-5. */
   static double mostKl(int dimension, Way way) {
-    return way == Way.UP_SCALED
-        ? leastKl(dimension, Way.PLAIN) * (1 - 1e-4)
-        : Double.POSITIVE_INFINITY;
+    return way.isUp() ? leastKl(dimension, Way.PLAIN, true) * (1 - 1e-4) : Double.POSITIVE_INFINITY;
   }
 
   /** Returns the greatest sum of a block of dimensions. */
   float limit(Way way) {
     boolean isOfTerms = Float.SIZE == 32 && term == NearTerm.KL;
-    return way == Way.UP_SCALED ? LIMIT_OF_UP : isOfTerms ? LIMIT_OF_KL : LIMIT;
+    return way.isUp() ? LIMIT_OF_UP : isOfTerms ? LIMIT_OF_KL : LIMIT;
   }
 
   /**
@@ -328,14 +346,14 @@ final class FloatNearForm {
       columns[to + V] = (float) spread(kind, term, scale);
       columns[to + 2 * V] = (float) scale;
       columns[to + 3 * V] = (float) columnWeight(kind, term, scale) * way.up;
-      if (way == Way.MIXED) {
+      if (way.isMixed()) {
         columns[to + 4 * V] = rest(v);
       }
     }
   }
 
   private static double scale(DiagonalBatch g, int index, Way way, Variance v) {
-    if (way != Way.MIXED) {
+    if (!way.isMixed()) {
       return g.scale(index);
     }
     v.set(g.kind(), g.scale(index));
@@ -349,12 +367,45 @@ final class FloatNearForm {
     return (float) (v.toDouble() - rounded + v.restToDouble());
   }
 
+  private static BitSet inexact(DiagonalBatch g) {
+    BitSet rows = new BitSet();
+    int d = g.dimension();
+    Variance v = new Variance();
+    Checkpoint checkpoint = new Checkpoint();
+    for (int k = 0; k < g.size() * d; k++) {
+      double s = g.scale(k);
+      v.set(g.kind(), s);
+      if (!Variance.isExact(g.kind(), s) || !isHeld(v)) {
+        rows.set(k / d);
+        k += d - 1 - k % d;
+      }
+      checkpoint.pass(1);
+    }
+    return rows;
+  }
+
+  /** Whether two parts hold all of a variance that twice double's digits do. */
+  @SuppressWarnings("cast") // redundant in double
+  private static boolean isHeld(Variance v) {
+    double rounded = (float) v.toDouble();
+    return v.toDouble() - rounded + v.restToDouble() == rest(v);
+  }
+
+  private static boolean isExact(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    return !inexactRows(q).get(i) && !inexactRows(p).get(j);
+  }
+
+  /** Returns the rows of which {@link Way#MIXED} does not have the variances exactly. */
+  static BitSet inexactRows(DiagonalBatch g) {
+    return INEXACT.of(g);
+  }
+
   @SuppressWarnings("cast") // redundant in double
   private static Rows rows(DiagonalBatch g, NearTerm term, Way way) {
     int d = g.dimension();
     int length = g.size() * d;
-    boolean isMixed = way == Way.MIXED;
-    boolean isUp = way == Way.UP_SCALED;
+    boolean isMixed = way.isMixed();
+    boolean isUp = way.isUp();
     int copies =
         g.isDouble() != (Float.SIZE == 64)
             ? 2
@@ -386,7 +437,7 @@ final class FloatNearForm {
     Scale kind = way.kind(g);
     for (int k = 0; k < n; k++) {
       double scale = scale(g, from + k, way, v);
-      if (way == Way.MIXED) {
+      if (way.isMixed()) {
         rows.scale[to + k] = (float) scale;
         rows.rests[to + k] = rest(v);
       }
@@ -433,8 +484,9 @@ final class FloatNearForm {
   double value(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     Way way = Way.of(q, p);
     double kl = value(way, q, i, p, j);
-    return way.isFollowed() && Double.isNaN(kl) && !q.isEqual(i, p, j)
-        ? value(Way.UP_SCALED, q, i, p, j)
+    boolean mayBeUp = IS_FOLLOWED && (!way.isMixed() || isExact(q, i, p, j));
+    return mayBeUp && Double.isNaN(kl) && !q.isEqual(i, p, j)
+        ? value(way.scaledUp(), q, i, p, j)
         : kl;
   }
 
@@ -462,7 +514,7 @@ final class FloatNearForm {
       ScalarNearMicroKernel.tile1x1(
           term,
           q.kind(),
-          way == Way.MIXED,
+          way.isMixed(),
           rows.mean,
           rows.scale,
           rows.weights,
@@ -500,8 +552,10 @@ final class FloatNearForm {
   /** Whether a KL other than 0 is within the contract: this precision holds the scales, and neither underflow nor {@link #LIMIT} shows. */
   private static boolean isRight(
       double kl, Way way, DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return kl >= leastKl(q.dimension(), way)
+    boolean isExact = way.isMixed() && isExact(q, i, p, j);
+    return kl >= leastKl(q.dimension(), way, isExact)
         && kl < mostKl(q.dimension(), way)
+        && (way != Way.MIXED_UP_SCALED || isExact)
         && !q.beyond32().get(i)
         && !p.beyond32().get(j);
   }

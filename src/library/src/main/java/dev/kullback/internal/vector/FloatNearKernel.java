@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.vector.FloatNearForm.Way;
 import java.util.Arrays;
+import java.util.BitSet;
 
 /** Computes tiles of {@link FloatNearForm} by vectors. One thread's. */
 final class FloatNearKernel {
@@ -12,7 +13,7 @@ final class FloatNearKernel {
 
   private final FloatNearForm form;
 
-  /** Whether the first way settled nothing of the last tile, and {@link Way#UP_SCALED} may settle the next. */
+  /** Whether the first way settled nothing of the last tile, and {@link Way#scaledUp} may settle the next. */
   private boolean isUpLikely;
 
   /** The KL of a block of dimensions, row-major {@code [rows, NR]}. */
@@ -44,7 +45,7 @@ final class FloatNearKernel {
           NearMicroKernel.tile4x1(
               form.term,
               q.kind(),
-              way == Way.MIXED,
+              way.isMixed(),
               values.mean(),
               values.scale(),
               values.weights(),
@@ -80,12 +81,16 @@ final class FloatNearKernel {
   boolean store(Tile t, DiagonalBatch q, DiagonalBatch p, TileSums<?> floats, TileSums<?> doubles) {
     int d = q.dimension();
     Way way = Way.of(q, p);
-    if (isUpLikely && way.isFollowed()) {
-      way = Way.UP_SCALED;
+    if (isUpLikely) {
+      way = way.scaledUp();
+    }
+    boolean isExact = way.isMixed() && isExact(t, q, p);
+    if (way == Way.MIXED_UP_SCALED && !isExact) {
+      return false;
     }
     Arrays.setAll(rows, i -> i);
     compute(t, way, q, p, t.rows);
-    double least = FloatNearForm.leastKl(d, way);
+    double least = FloatNearForm.leastKl(d, way, isExact);
     int stored = Epilogue.storeNear(t, kl, floats, doubles, least);
     return stored > 0 || (stored == 0 && areLowEqual(t, q, p, least));
   }
@@ -125,11 +130,12 @@ final class FloatNearKernel {
       return 0;
     }
     Way way = Way.of(q, p);
-    if (!way.isFollowed()) {
+    if (!FloatNearForm.IS_FOLLOWED || (way.isMixed() && !mayBeExact(t, q, p))) {
+      isUpLikely = false;
       return settle(t, way, q, p, open, vectors);
     }
-    Way first = isUpLikely ? Way.UP_SCALED : way; // the other may take long, by what underflows
-    Way second = isUpLikely ? way : Way.UP_SCALED;
+    Way first = isUpLikely ? way.scaledUp() : way; // the other may take long, by what underflows
+    Way second = isUpLikely ? way : way.scaledUp();
     int rest = settle(t, first, q, p, open, vectors);
     isUpLikely = isUpLikely == rest < open;
     rest = rest == 0 ? 0 : t.settleEqual(q, p);
@@ -151,23 +157,45 @@ final class FloatNearKernel {
       }
     }
     compute(t, way, q, p, count);
-    putBeyond(t, q, p);
-    return t.settle(kl, FloatNearForm.leastKl(q.dimension(), way));
+    putNaN(t, q.beyond32(), p.beyond32());
+    int d = q.dimension();
+    int left = open;
+    if (way != Way.MIXED_UP_SCALED) {
+      left = t.settle(kl, FloatNearForm.leastKl(d, way, false));
+    }
+    if (left > 0 && way.isMixed() && mayBeExact(t, q, p)) {
+      putNaN(t, FloatNearForm.inexactRows(q), FloatNearForm.inexactRows(p));
+      left = t.settle(kl, FloatNearForm.leastKl(d, way, true));
+    }
+    return left;
   }
 
-  /** Puts NaN where this precision does not hold the scales. */
-  private void putBeyond(Tile t, DiagonalBatch q, DiagonalBatch p) {
+  /** Whether the variances of some of a tile's rows, and of some of its columns, are exact in two parts. */
+  private static boolean mayBeExact(Tile t, DiagonalBatch q, DiagonalBatch p) {
+    return FloatNearForm.inexactRows(q).nextClearBit(t.row) < t.row + t.rows
+        && FloatNearForm.inexactRows(p).nextClearBit(t.column) < t.column + t.columns;
+  }
+
+  /** Whether those of all are. */
+  private static boolean isExact(Tile t, DiagonalBatch q, DiagonalBatch p) {
+    int row = FloatNearForm.inexactRows(q).nextSetBit(t.row);
+    int column = FloatNearForm.inexactRows(p).nextSetBit(t.column);
+    return (row < 0 || row >= t.row + t.rows) && (column < 0 || column >= t.column + t.columns);
+  }
+
+  /** Puts NaN in some rows and columns, as this precision does not hold their scales. */
+  private void putNaN(Tile t, BitSet someRows, BitSet someColumns) {
     int end = t.row + t.rows;
-    for (int i = q.beyond32().nextSetBit(t.row); i >= 0 && i < end; ) {
+    for (int i = someRows.nextSetBit(t.row); i >= 0 && i < end; ) {
       Arrays.fill(kl, (i - t.row) * NR, (i - t.row + 1) * NR, Double.NaN);
-      i = q.beyond32().nextSetBit(i + 1);
+      i = someRows.nextSetBit(i + 1);
     }
     end = t.column + t.columns;
-    for (int j = p.beyond32().nextSetBit(t.column); j >= 0 && j < end; ) {
+    for (int j = someColumns.nextSetBit(t.column); j >= 0 && j < end; ) {
       for (int i = 0; i < t.rows; i++) {
         kl[i * NR + j - t.column] = Double.NaN;
       }
-      j = p.beyond32().nextSetBit(j + 1);
+      j = someColumns.nextSetBit(j + 1);
     }
   }
 

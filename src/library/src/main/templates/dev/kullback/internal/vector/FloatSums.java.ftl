@@ -8,11 +8,12 @@
   fence   rows after which a kernel of 8 x 2 is fenced, 0 for never
   rows    of a kernel for 16 registers, two vectors wide; left out by a formula that multiplies variances
   usual   whether KL's shapes for a batch's last rows and columns are worth their code
+  start   what sums of a chunk start from in float, if not from 0
   of      class of the formula, which has the sums where {when}; left out if both are those of the name
 -->
 <#assign formulas = {
   "Kl": {"fields": 2, "fence": 0, "rows": 4, "usual": true},
-  "Wasserstein2": {"fields": 2, "fence": 2, "rows": 4, "usual": false},
+  "Wasserstein2": {"fields": 2, "fence": 2, "rows": 4, "usual": false, "start": "Float.SIZE == 32 ? Float.MIN_NORMAL : 0"},
   "Jeffreys": {"fields": 3, "fence": 0, "rows": 2, "usual": false},
   "Chernoff": {"fields": 2},
   "ChernoffNearZero": {"fields": 2, "of": "Chernoff", "when": "isNearZero"},
@@ -39,7 +40,7 @@
         a${i}_${j} = ${fma("t", isSum?then(add("q2_${i}", "p2_${j}"), fma("q2_${i}", "ONES", "p2_${j}")), "a${i}_${j}")};
       } else {
         t = ${sub("q1_${i}", "p1_${j}")};
-        d = ${mul("d", "d")};
+        d = ${fma("d", "d", broadcast("TINY"))};
         a${i}_${j} = ${fma("t", sub("p2_${j}", "q2_${i}"), fma("d", add("q2_${i}", "p2_${j}"), "a${i}_${j}"))};
       }
 </#macro>
@@ -47,7 +48,7 @@
 <#macro Chernoff i j R C>
       d = ${sub("q0_${i}", "p0_${j}")};
       s = ${add("q1_${i}", "p1_${j}")};
-      n${i}_${j} = ${fma("s", "n${i}_${j}", mul(mul("d", "d"), "m${i}_${j}"))};
+      n${i}_${j} = ${fma("s", "n${i}_${j}", mul(fma("d", "d", broadcast("TINY")), "m${i}_${j}"))};
       m${i}_${j} = ${mul("s", "m${i}_${j}")};
 </#macro>
 <#-- The same over 1 + s, s = c (v/v' − 1) of a weight c and its variance v, where c v/v' is q1_i p1_j; m is less 1. -->
@@ -55,7 +56,7 @@
       d = ${sub("q0_${i}", "p0_${j}")};
       s = ${fma("q1_${i}", "p1_${j}", "less")};
       ${vector} f${i}_${j} = ${add("m${i}_${j}", "1")};
-      n${i}_${j} = ${fma(mul(mul("d", inverse), "d"), "f${i}_${j}", fma("s", "n${i}_${j}", "n${i}_${j}"))};
+      n${i}_${j} = ${fma(fma(mul("d", inverse), "d", broadcast("TINY")), "f${i}_${j}", fma("s", "n${i}_${j}", "n${i}_${j}"))};
       m${i}_${j} = ${fma("s", "f${i}_${j}", "m${i}_${j}")};
 </#macro>
 <#macro ChernoffNearZero i j R C><@excess i j "q1_${i}"/></#macro>
@@ -137,7 +138,7 @@
       int to,
       boolean first) {
 <#list 0..<R as i><#list 0..<C as j>
-    ${vector} a${i}_${j} = ${zero()};
+    ${vector} a${i}_${j} = ${start?has_content?then(broadcast("TINY"), zero())};
 </#list></#list>
 <@dimensions C fence == 1>
       ${vector} d, t;
@@ -308,6 +309,17 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
       VectorSpecies.of(float.class, VectorShape.forBitSize(VectorWidth.BITS / (HALVES ? 2 : 1)));
 </#if>
 </@species>
+</#if>
+<#if name != "Kl">
+
+  /** Keeps squares, or sums of such, from what is subnormal, which takes vectors 30 times as long (Intel, CPU family 6); noises are far above it. */
+<#if start?has_content>
+  private static final float TINY = ${start};
+<#else>
+  @SuppressWarnings("cast") // redundant in double
+  private static final float TINY = (float) (Float.SIZE == 32 ? 0x1p-60 : 0x1p-700);
+</#if>
+
 </#if>
   private static final int FIELDS = ${fields};
   private static final int MR = ${asVectors?then("FloatPanels.MR", "1")};
@@ -574,7 +586,7 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
       unpack(column, width, h, length);
       for (int i = from; i < to; i++) {
         worker.pass((long) width * length);
-        Arrays.fill(sums, 0, width, 0);
+        Arrays.fill(sums, 0, width, ${start?has_content?then("TINY", "0")});
         addTerms(rows, (i * d + h) * FIELDS, columns, length, width, sums);
         add(width, sums, acc[i - from], first);
         if (last) {
@@ -832,7 +844,7 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
 }
 </#macro>
 <#list formulas?keys as key>
-<#assign name = key, fields = formulas[key].fields, isProduct = !(formulas[key].rows)??, usual = formulas[key].usual!false, isExcess = formulas[key].when??, of = formulas[key].of!key>
+<#assign name = key, fields = formulas[key].fields, isProduct = !(formulas[key].rows)??, usual = formulas[key].usual!false, isExcess = formulas[key].when??, start = formulas[key].start!"", of = formulas[key].of!key>
 <@twins "Float${key}Sums" "FloatScalar${key}Sums" "Float"><@emitSums/></@twins>
 </#list>
 package dev.kullback.internal.vector;
