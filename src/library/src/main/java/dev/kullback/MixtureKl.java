@@ -23,9 +23,10 @@ import org.jspecify.annotations.Nullable;
  * mixture models", ICASSP 2007, IV-317–320, and exact where both mixtures have one component, but for the product of Gaussians.
  *
  * <p>The divergences of components come from an engine; their relative errors, at most 1e-5 for batches of float and 1e-12 for those of
- * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double. The engine's threads share the rows, and bits do not depend on them; a
- * method without an engine is the calling thread's. Memory is, for each thread, a double for each pair of a component of q_m and one of p, and two doubles' for
- * each two of q_m, of one q_m, or of some that have up to 65,536 of both together. A {@code MixtureKl} is immutable and safe for use by any number of threads.
+ * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double. The engine's threads share the
+ * components of the mixtures q, or the samples, and bits do not depend on them; a method without an engine is the calling thread's. Memory does not grow with all pairs of
+ * components: each thread has the divergences of a block, 65,536 or those of eight components of q, and of a q_m that is in several blocks, there are M doubles
+ * for each component until all are done. {@link #upperBound} needs those of all components of two mixtures, and is a thread's for each two mixtures. A {@code MixtureKl} is immutable and safe for use by any number of threads.
  *
  * @since 0.1.0
  */
@@ -47,8 +48,8 @@ public final class MixtureKl {
    * @param p M mixtures of the same dimension, the columns
    * @return the divergences, which are computed by their methods
    * @throws IllegalArgumentException if the dimensions differ, if the weights of a mixture are {@linkplain Mixtures#unnormalized(Gaussians,
-   *     double[], int[]) unnormalized} and do not have the sum 1 to 1e-5, or if the matrix has more elements than an array. Methods that need the
-   *     divergences of components throw it if there are more of these
+   *     double[], int[]) unnormalized} and do not have the sum 1 to 1e-5, or if the matrix has more elements than an array. {@link #upperBound}
+   *     throws it if the divergences of two mixtures' components are more
    */
   public static MixtureKl of(Mixtures q, Mixtures p) {
     Objects.requireNonNull(q, "q");
@@ -116,7 +117,7 @@ public final class MixtureKl {
   /**
    * Computes {@link #productOfGaussians()} by the threads of an engine.
    *
-   * @param engine an engine of any divergence, whose threads share the rows
+   * @param engine an engine of any divergence, whose threads share the components
    * @return a new array {@code [N, M]}, the same to the bit
    */
   public double[] productOfGaussians(KlEngine engine) {
@@ -182,7 +183,7 @@ public final class MixtureKl {
    *
    * @param samples S, at least 2
    * @param seed the seed of the generator
-   * @param engine an engine of any divergence, whose threads share the rows
+   * @param engine an engine of any divergence, whose threads share the samples, which the caller draws where there are few rows
    * @return the same estimates, to the bit
    * @throws IllegalArgumentException as {@link #monteCarlo(int, long)} does
    */

@@ -407,9 +407,9 @@ public final class Mixtures {
    * it is a bound that KL of the mixtures is never above.
    *
    * <p>The transport is exact, of the divergences as the engine has them, but for rounding: 1e-15 of the weight may go another way. It
-   * is +∞ where more than 1e-12 of the weight can go by infinite divergences alone. The engine's threads share the rows. It goes by shortest paths, in
+   * is +∞ where more than 1e-12 of the weight can go by infinite divergences alone. The engine's threads share the pairs of mixtures. It goes by shortest paths, in
    * {@code O(k³)} time or a few times that for two mixtures of k components with weight: 50 and 50 take 1.3 ms, 200 and 200 84 ms, 300 and 300
-   * 150 ms, or twice that where many divergences are equal (Zen 4). It needs memory as {@link MixtureKl} does.
+   * 150 ms, or twice that where many divergences are equal (Zen 4). It needs memory as {@link MixtureKl#upperBound} does.
    *
    * @param p M mixtures
    * @param engine the engine that computes the divergences, of any

@@ -76,6 +76,11 @@ abstract class Densities {
     return offsets.length - 1;
   }
 
+  /** Returns the number of mixture m's components. */
+  final int count(int m) {
+    return offsets[m + 1] - offsets[m];
+  }
+
   /** Returns the component of mixture m that a number in [0, 1) chooses. */
   final int choose(int m, double u) {
     double sum = 0;

@@ -9,8 +9,11 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Crew;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
+import java.util.Map;
 import java.util.SplittableRandom;
-import java.util.function.IntToDoubleFunction;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.LongConsumer;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -20,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * transport.
  */
 public final class MixtureDivergences {
-  /** Divergences of components in a block of rows, those within q's mixtures included, unless one row alone has more. */
+  /** Divergences of components in a block, those within q's mixtures included, unless a row of them, or a pair of mixtures, has more. */
   private static final int BLOCK = 1 << 16;
 
   /** Divergences of components that are worth a block, whose two calls of the engine take 0.2 ms. */
@@ -29,19 +32,32 @@ public final class MixtureDivergences {
   /** The same where plain code takes 0.1 µs for each, or more. */
   private static final int LEAST_PLAIN_BLOCK = 1 << 10;
 
-  /** Blocks for each thread, if there are as many rows, so that the last one to be done keeps few threads waiting. */
+  /**
+   * Divergences of a mixture of q from the columns of a block, where weights are coupled, unless a pair of mixtures has more. As full
+   * covariances are computed relative to a centre of their batch, bits depend on it, and it is the same for any number of threads.
+   */
+  private static final int COUPLED = 1 << 13;
+
+  /** Blocks for each thread, if there is as much, so that the last one to be done keeps few threads waiting. */
   private static final int SHARE = 8;
+
+  /** Components of a mixture that is cut into blocks are cut by multiples of it, for the engine's kernels. */
+  private static final int ROWS = 8;
 
   private final MixtureBatch q;
   private final MixtureBatch p;
   private final double[] pi;
   private final double[] omega;
+  private final double[] logPi;
+  private final double[] logOmega;
 
   public MixtureDivergences(MixtureBatch q, MixtureBatch p) {
     this.q = q;
     this.p = p;
     pi = q.weights;
     omega = p.weights;
+    logPi = logs(pi);
+    logOmega = logs(omega);
   }
 
   /** Throws if so many divergences do not fit an array. */
@@ -55,20 +71,18 @@ public final class MixtureDivergences {
   public double[] lowerBound(Engine engine) {
     check(engine, q);
     double[] bounds =
-        matrix(
+        sums(
             engine,
             LEAST_PLAIN_BLOCK,
-            (first, last, out) -> {
-              int[] rows = pairs(first, last, true);
-              double[] within = within(engine, first, last, rows);
+            (from, to, out) -> {
+              double[] within = within(engine, from, to);
               Overlap own = Overlap.of(q.components, q.components);
-              int from = q.offsets[first];
-              double[] entropies = new double[q.offsets[last] - from];
+              double[] entropies = new double[to - from];
               double half = 0.5 * q.components.dimension() * (1 - Math.log(2));
               // of ∫ q_a² = exp(½ D (1 − ln 2) − H), also where det Σ overflows
               Arrays.setAll(entropies, a -> half - own.log(from + a, from + a));
-              addQuotients(
-                  first, last, k -> -within[k] - entropies[rows[k] - from], overlaps(first), out);
+              setQuotients(
+                  from, to, (k, a, _) -> -within[k] - entropies[a - from], overlaps(), out);
             });
     Arrays.setAll(bounds, k -> Math.max(0, bounds[k]));
     return bounds;
@@ -77,60 +91,57 @@ public final class MixtureDivergences {
   public double[] variational(Engine engine) {
     check(engine, p);
     check(engine, q);
-    return matrix(
+    Batch all = rows();
+    return sums(
         engine,
         LEAST_BLOCK,
-        (first, last, out) -> {
-          double[] across = across(engine, first, last);
-          double[] within = within(engine, first, last, pairs(first, last, true));
-          addQuotients(first, last, k -> -within[k], k -> -across[k], out);
+        (from, to, out) -> {
+          double[] across = across(engine, all, from, to, p.components);
+          double[] within = within(engine, from, to);
+          setQuotients(from, to, (k, _, _) -> -within[k], (k, _, _) -> -across[k], out);
         });
   }
 
   /** Returns the approximation by products, made by the threads of an engine, or if there is none by this one. */
   public double[] productOfGaussians(@Nullable Engine engine) {
-    return matrix(
+    return sums(
         engine,
         LEAST_PLAIN_BLOCK,
-        (first, last, out) -> {
-          int[] rows = pairs(first, last, true);
-          int[] columns = pairs(first, last, false);
+        (from, to, out) -> {
           Overlap own = Overlap.of(q.components, q.components);
-          addQuotients(first, last, k -> own.log(rows[k], columns[k]), overlaps(first), out);
+          setQuotients(from, to, (_, a, b) -> own.log(a, b), overlaps(), out);
         });
   }
 
-  /** Returns the logarithms of the integrals of a block's components and p's, for one thread. */
-  private IntToDoubleFunction overlaps(int first) {
+  /** Returns the logarithms of the integrals of q's components and p's, for one thread. */
+  private Exponents overlaps() {
     Overlap other = Overlap.of(q.components, p.components);
-    int width = omega.length;
-    return k -> other.log(q.offsets[first] + k / width, k % width);
+    return (_, a, b) -> other.log(a, b);
   }
 
   public double[] matchedPairs(Engine engine) {
     check(engine, p);
-    return matrix(
+    Batch all = rows();
+    return sums(
         engine,
         LEAST_BLOCK,
-        (first, last, out) -> {
-          double[] across = across(engine, first, last);
+        (from, to, out) -> {
+          double[] across = across(engine, all, from, to, p.components);
           Checkpoint checkpoint = new Checkpoint();
-          for (int m = first; m < last; m++) {
-            for (int a = q.offsets[m]; a < q.offsets[m + 1]; a++) {
-              checkpoint.pass(Checkpoint.ofPlain(8L * omega.length));
-              addMatches(m, a, across, (a - q.offsets[first]) * omega.length, out);
-            }
+          for (int a = from; a < to; a++) {
+            checkpoint.pass(Checkpoint.ofPlain(8L * omega.length));
+            setMatches(a, across, (a - from) * omega.length, out, (a - from) * p.size());
           }
         });
   }
 
-  private void addMatches(int m, int a, double[] across, int at, double[] out) {
+  private void setMatches(int a, double[] across, int at, double[] out, int to) {
     for (int n = 0; n < p.size() && pi[a] > 0; n++) {
       double least = Double.POSITIVE_INFINITY;
       for (int b = p.offsets[n]; b < p.offsets[n + 1]; b++) {
-        least = Math.min(least, across[at + b] - Math.log(omega[b]));
+        least = Math.min(least, across[at + b] - logOmega[b]);
       }
-      out[m * p.size() + n] += pi[a] * (least + Math.log(pi[a]));
+      out[to + n] = pi[a] * (least + logPi[a]);
     }
   }
 
@@ -148,27 +159,75 @@ public final class MixtureDivergences {
     double of(double[] a, double[] b, double[] divergences);
   }
 
+  /** Computes pairs of mixtures, some rows and columns at a time. */
   private double[] coupled(Engine engine, Coupling coupling) {
     check(engine, p);
-    return matrix(
+    long most = most(engine, LEAST_PLAIN_BLOCK, (long) pi.length * omega.length);
+    int[] columns = groups(p.offsets, COUPLED / widest(q.offsets, q.size()));
+    int[] ends = ends(p.offsets, columns);
+    int[] rows = groups(q.offsets, most / widest(ends, ends.length - 1));
+    Batch all = rows();
+    Batch[] parts = new Batch[columns.length - 1];
+    Arrays.setAll(parts, k -> MixtureBatch.part(p.components, ends, k));
+    double[] out = new double[q.size() * p.size()];
+    share(
         engine,
-        LEAST_PLAIN_BLOCK,
-        (first, last, out) -> {
-          double[] across = across(engine, first, last);
-          int from = q.offsets[first];
-          for (int m = first; m < last; m++) {
+        (long) (rows.length - 1) * parts.length,
+        task -> {
+          int row = (int) (task / parts.length);
+          int column = (int) (task % parts.length);
+          int from = q.offsets[rows[row]];
+          int width = ends[column + 1] - ends[column];
+          double[] across = across(engine, all, from, q.offsets[rows[row + 1]], parts[column]);
+          for (int m = rows[row]; m < rows[row + 1]; m++) {
             int[] a = counted(pi, q.offsets[m], q.offsets[m + 1]);
-            double[] rows = Arrays.stream(a).mapToDouble(i -> pi[i]).toArray();
-            for (int n = 0; n < p.size(); n++) {
+            double[] piA = Arrays.stream(a).mapToDouble(i -> pi[i]).toArray();
+            for (int n = columns[column]; n < columns[column + 1]; n++) {
               int[] b = counted(omega, p.offsets[n], p.offsets[n + 1]);
-              double[] d = new double[a.length * b.length];
-              Arrays.setAll(
-                  d, k -> across[(a[k / b.length] - from) * omega.length + b[k % b.length]]);
-              double[] columns = Arrays.stream(b).mapToDouble(i -> omega[i]).toArray();
-              out[m * p.size() + n] = coupling.of(rows, columns, d);
+              double[] omegaB = Arrays.stream(b).mapToDouble(i -> omega[i]).toArray();
+              out[m * p.size() + n] =
+                  coupling.of(piA, omegaB, chosen(across, width, a, from, b, ends[column]));
             }
           }
         });
+    return out;
+  }
+
+  /** Returns rows and columns of a matrix whose first ones are those of the components {@code from} and {@code column}; itself if these are all. */
+  private static double[] chosen(
+      double[] matrix, int width, int[] rows, int from, int[] columns, int column) {
+    if (rows.length * (long) columns.length == matrix.length) {
+      return matrix;
+    }
+    double[] some = new double[rows.length * columns.length];
+    for (int i = 0, k = 0; i < rows.length; i++) {
+      int at = (rows[i] - from) * width - column;
+      for (int j = 0; j < columns.length; j++) {
+        some[k++] = matrix[at + columns[j]];
+      }
+    }
+    return some;
+  }
+
+  /** Returns the first mixture of each group, of {@code most} components at most or one mixture, and the number of mixtures. */
+  private static int[] groups(int[] offsets, long most) {
+    IntStream.Builder first = IntStream.builder().add(0);
+    for (int m = 1, begin = 0; m < offsets.length - 1; m++) {
+      if (offsets[m + 1] - offsets[begin] > most) {
+        begin = m;
+        first.add(m);
+      }
+    }
+    return first.add(offsets.length - 1).build().toArray();
+  }
+
+  /** Returns the first component of each group, and the number of components. */
+  private static int[] ends(int[] offsets, int[] groups) {
+    return Arrays.stream(groups).map(m -> offsets[m]).toArray();
+  }
+
+  private static int widest(int[] ends, int count) {
+    return IntStream.range(0, count).map(k -> ends[k + 1] - ends[k]).max().orElseThrow();
   }
 
   /** Returns the indices in [from, to) of weights above 0. */
@@ -184,77 +243,159 @@ public final class MixtureDivergences {
     SplittableRandom seeds = new SplittableRandom(seed);
     SplittableRandom[] random = new SplittableRandom[q.size()];
     Arrays.setAll(random, _ -> seeds.split());
-    share(
-        engine,
-        Math.ceilDiv(LEAST_PLAIN_BLOCK, samples),
-        estimates,
-        (first, last, out) -> {
-          MixtureSampler sampler =
-              new MixtureSampler(q.components, pi, q.offsets, p.components, omega, p.offsets);
-          for (int m = first, k = m * p.size(); m < last; m++) {
-            for (Estimate estimate : sampler.sample(m, samples, random[m])) {
-              out[k] = estimate.mean();
-              errors[k++] = estimate.standardError();
-            }
-          }
-        });
+    Crew<MixtureSampler> crew = crew(engine, () -> new MixtureSampler(q, p));
+    MixtureSampler lead = crew.take();
+    lead.startCall();
+    if (q.size() >= SHARE * crew.threads()) {
+      crew.share(
+          q.size(),
+          lead,
+          (m, sampler) -> {
+            sampler.checkInterrupt();
+            sampler.sample((int) m, samples, random[(int) m], null, estimates, errors);
+          });
+    } else {
+      for (int m = 0; m < random.length; m++) {
+        lead.sample(m, samples, random[m], crew, estimates, errors);
+      }
+    }
   }
 
-  /** Computes the rows [first, last) of a matrix. */
-  private interface Rows {
-    void compute(int first, int last, double[] out);
+  /** Computes terms of q's components [from, to), {@code [to − from, M]}, whose sums are the elements of their mixtures' rows. */
+  private interface Terms {
+    void compute(int from, int to, double[] out);
   }
 
-  private double[] matrix(@Nullable Engine engine, int least, Rows rows) {
-    double[] out = new double[q.size() * p.size()];
-    share(engine, least, out, rows);
-    return out;
+  /** The terms of a mixture that is in several blocks, until all of these are done. */
+  private final class Cut {
+    private final int first;
+    private final double[] terms;
+    private int left;
+
+    Cut(int m, int blocks) {
+      first = q.offsets[m];
+      terms = new double[(q.offsets[m + 1] - first) * p.size()];
+      left = blocks;
+    }
+
+    /** Takes the terms of components from one on; returns whether no block is left. */
+    synchronized boolean add(int from, double[] some) {
+      System.arraycopy(some, 0, terms, (from - first) * p.size(), some.length);
+      return --left == 0;
+    }
   }
 
   /**
-   * Computes all rows, block by block, by the threads of an engine, or if there is none by this one.
+   * Adds up the terms of all components, block by block, by the threads of an engine, or if there is none by this one. The order of a sum
+   * is that of the components, whatever the blocks are.
    *
    * @param least as many divergences of components as are worth a block
    */
-  private void share(@Nullable Engine engine, int least, double[] out, Rows rows) {
+  private double[] sums(@Nullable Engine engine, int least, Terms terms) {
+    double[] out = new double[q.size() * p.size()];
+    int[] ends = blocks(engine, least);
+    Map<Integer, Cut> cuts = new ConcurrentHashMap<>();
+    share(
+        engine,
+        ends.length - 1,
+        task -> {
+          int from = ends[(int) task];
+          int to = ends[(int) task + 1];
+          double[] some = new double[(to - from) * p.size()];
+          terms.compute(from, to, some);
+          int m = mixture(from);
+          if (q.offsets[m] == from && q.offsets[m + 1] <= to) {
+            add(m, to, some, out);
+            return;
+          }
+          int end = q.offsets[m + 1];
+          Cut cut =
+              cuts.computeIfAbsent(
+                  m, _ -> new Cut(m, place(ends, end) - place(ends, q.offsets[m])));
+          if (cut.add(from, some)) {
+            cuts.remove(m);
+            add(m, end, cut.terms, out);
+          }
+        });
+    return out;
+  }
+
+  private static int place(int[] ends, int component) {
+    return Arrays.binarySearch(ends, component);
+  }
+
+  /** Returns the mixture of a component of q. */
+  private int mixture(int a) {
+    int found = Arrays.binarySearch(q.offsets, a);
+    return found < 0 ? -found - 2 : found;
+  }
+
+  /** Adds the terms of q's components from mixture m on to a matrix. */
+  private void add(int m, int to, double[] terms, double[] out) {
+    for (int k = 0; q.offsets[m] < to; m++) {
+      for (int a = q.offsets[m]; a < q.offsets[m + 1]; a++) {
+        for (int n = 0; n < p.size(); n++) {
+          out[m * p.size() + n] += terms[k++];
+        }
+      }
+    }
+  }
+
+  private static <W extends Worker> Crew<W> crew(@Nullable Engine engine, Supplier<W> make) {
     if (engine != null) {
       engine.checkOpen();
     }
-    Crew<Worker> crew =
-        new Crew<>(
-            "kullback",
-            engine == null ? 1 : engine.threads(),
-            engine == null ? null : engine.executor(),
-            Worker::new,
-            _ -> {});
-    int[] ends = blocks(crew.threads(), least);
+    return new Crew<>(
+        "kullback",
+        engine == null ? 1 : engine.threads(),
+        engine == null ? null : engine.executor(),
+        make,
+        _ -> {});
+  }
+
+  /** Does tasks, by the threads of an engine, or if there is none by this one. */
+  private static void share(@Nullable Engine engine, long tasks, LongConsumer task) {
+    Crew<Worker> crew = crew(engine, Worker::new);
     Worker lead = crew.take();
     lead.startCall();
     crew.share(
-        ends.length - 1,
+        tasks,
         lead,
         (k, worker) -> {
           worker.checkInterrupt();
-          rows.compute(ends[(int) k], ends[(int) k + 1], out);
+          task.accept(k);
         });
   }
 
-  /** Returns the first row of each block, and the number of rows. */
-  private int[] blocks(int threads, int least) {
-    long total = IntStream.range(0, q.size()).mapToLong(this::divergences).sum();
-    long most = threads == 1 ? BLOCK : Math.clamp(total / ((long) SHARE * threads), least, BLOCK);
-    int[] ends = new int[q.size() + 1];
-    int count = 0;
-    long length = 0;
+  /** Returns how many divergences of components a block has, of so many in all. */
+  private static long most(@Nullable Engine engine, int least, long total) {
+    int threads = engine == null ? 1 : engine.threads();
+    return threads == 1 ? BLOCK : Math.clamp(total / ((long) SHARE * threads), least, BLOCK);
+  }
+
+  /** Returns the first component of each block, and their number. A block has whole mixtures, or some components of one. */
+  private int[] blocks(@Nullable Engine engine, int least) {
+    long most =
+        most(engine, least, IntStream.range(0, q.size()).mapToLong(this::divergences).sum());
+    IntStream.Builder first = IntStream.builder();
+    long length = most;
     for (int m = 0; m < q.size(); m++) {
-      length += divergences(m);
-      if (length > most && m > ends[count]) {
-        ends[++count] = m;
-        length = divergences(m);
+      long own = divergences(m);
+      length += own;
+      if (length > most) {
+        first.add(q.offsets[m]);
+        length = own;
+      }
+      int count = q.offsets[m + 1] - q.offsets[m];
+      int rows =
+          own <= most
+              ? count
+              : (int) Math.min(count, Math.max(1, most * count / own / ROWS) * ROWS);
+      for (int a = q.offsets[m] + rows; a < q.offsets[m + 1]; a += rows) {
+        first.add(a);
       }
     }
-    ends[++count] = q.size();
-    return Arrays.copyOf(ends, count + 1);
+    return first.add(pi.length).build().toArray();
   }
 
   /** Returns how many divergences of components a row may need: from all of p, and from each other. */
@@ -263,29 +404,52 @@ public final class MixtureDivergences {
     return (long) count * omega.length + (long) count * count;
   }
 
-  /** Returns the divergences of the components of q's mixtures [first, last) from all of p. */
-  private double[] across(Engine engine, int first, int last) {
-    int from = q.offsets[first];
-    int to = q.offsets[last];
-    requireArray((long) (to - from) * omega.length, "of q's components from p's");
-    Batch all = // written out once, not each part in each call
-        p.components instanceof FullBatch ? LowRankBatch.writtenOut(q.components) : q.components;
-    Batch part =
-        to - from == pi.length ? all : MixtureBatch.part(all, new int[] {from, to, pi.length}, 0);
-    double[] out = new double[(to - from) * omega.length];
-    engine.into(out).pairwise(part, p.components);
+  /** Returns q's components as {@link #across} takes them, written out once if they are to be, not each part in each call. */
+  private Batch rows() {
+    return p.components instanceof FullBatch ? LowRankBatch.writtenOut(q.components) : q.components;
+  }
+
+  /** Returns the divergences of q's components [from, to) from all of a batch. */
+  private double[] across(Engine engine, Batch all, int from, int to, Batch columns) {
+    requireArray((long) (to - from) * columns.size(), "of q's components from p's");
+    double[] out = new double[(to - from) * columns.size()];
+    engine.into(out).pairwise(part(all, from, to), columns);
     return out;
   }
 
-  /** Returns the divergences of each q_m's components from each other, of {@link #pairs}, whose first ones are given. */
-  private double[] within(Engine engine, int first, int last, int[] rows) {
-    double[] out = new double[rows.length];
+  private static Batch part(Batch all, int from, int to) {
+    int n = all.size();
+    return to - from == n ? all : MixtureBatch.part(all, new int[] {from, to, n}, 0);
+  }
+
+  /** Returns the divergences of q's components [from, to) from those of their mixtures. */
+  private double[] within(Engine engine, int from, int to) {
     if (q.size() == 1) {
-      engine.into(out).pairwise(q.components, q.components);
-    } else {
-      engine.into(out).pairs(q.components, rows, q.components, pairs(first, last, false));
+      return across(engine, q.components, from, to, q.components);
     }
+    long length = 0;
+    for (int m = mixture(from); m < q.size() && q.offsets[m] < to; m++) {
+      length += (long) rows(m, from, to) * (q.offsets[m + 1] - q.offsets[m]);
+    }
+    int[] rows = new int[Math.toIntExact(length)];
+    int[] columns = new int[rows.length];
+    int k = 0;
+    for (int m = mixture(from); m < q.size() && q.offsets[m] < to; m++) {
+      for (int a = Math.max(from, q.offsets[m]); a < Math.min(to, q.offsets[m + 1]); a++) {
+        for (int b = q.offsets[m]; b < q.offsets[m + 1]; b++) {
+          rows[k] = a;
+          columns[k++] = b;
+        }
+      }
+    }
+    double[] out = new double[rows.length];
+    engine.into(out).pairs(q.components, rows, q.components, columns);
     return out;
+  }
+
+  /** Returns how many of a mixture's components are in [from, to). */
+  private int rows(int m, int from, int to) {
+    return Math.min(to, q.offsets[m + 1]) - Math.max(from, q.offsets[m]);
   }
 
   private void check(Engine engine, MixtureBatch from) {
@@ -293,62 +457,52 @@ public final class MixtureDivergences {
     Arguments.check(engine.formula(), q.components, from.components, false);
   }
 
-  /** Returns the first or the second of each two components of one q_m, by m in [begin, end), row and column. */
-  private int[] pairs(int begin, int end, boolean first) {
-    long length = 0;
-    for (int m = begin; m < end; m++) {
-      int count = q.offsets[m + 1] - q.offsets[m];
-      length += (long) count * count;
-    }
-    requireArray(length, "of q's components from each other");
-    int[] pairs = new int[(int) length];
-    for (int m = begin, k = 0; m < end; m++) {
-      for (int a = q.offsets[m]; a < q.offsets[m + 1]; a++) {
-        for (int b = q.offsets[m]; b < q.offsets[m + 1]; b++) {
-          pairs[k++] = first ? a : b;
-        }
-      }
-    }
-    return pairs;
+  /** The logarithms, but for weights, of what a component a of q has of a component b, of its own mixture or of p, the block's k-th of these. */
+  private interface Exponents {
+    double of(int k, int a, int b);
   }
 
-  /**
-   * Adds {@code Σ_a π_a ln( Σ_a' π_a' exp(own) / Σ_b ω_b exp(other) )} to the rows [first, last).
-   *
-   * @param own takes the number of a pair of {@link #pairs}
-   * @param other takes the number of an entry of the components' matrix, as {@link #across} has it
-   */
-  private void addQuotients(
-      int first, int last, IntToDoubleFunction own, IntToDoubleFunction other, double[] out) {
+  /** Sets terms to {@code π_a ln( Σ_a' π_a' exp(own) / Σ_b ω_b exp(other) )} of q's components [from, to). */
+  private void setQuotients(int from, int to, Exponents own, Exponents other, double[] out) {
     Checkpoint checkpoint = new Checkpoint();
-    int from = q.offsets[first];
-    for (int m = first, k = 0; m < last; m++) {
-      for (int a = q.offsets[m]; a < q.offsets[m + 1]; a++) {
-        int count = q.offsets[m + 1] - q.offsets[m];
-        checkpoint.pass(Checkpoint.ofPlain(16L * (count + omega.length)));
-        double numerator =
-            pi[a] == 0 ? 0 : sum(pi, q.offsets[m], q.offsets[m + 1], own, k - q.offsets[m]);
-        k += count;
-        for (int n = 0; n < p.size() && pi[a] > 0; n++) {
-          int at = (a - from) * omega.length;
-          double denominator = sum(omega, p.offsets[n], p.offsets[n + 1], other, at);
-          out[m * p.size() + n] += pi[a] * (numerator - denominator);
+    int most = Math.max(widest(q.offsets, q.size()), widest(p.offsets, p.size()));
+    double[] terms = new double[most];
+    int k = 0;
+    int m = mixture(from);
+    for (int a = from; a < to; a++) {
+      m += a == q.offsets[m + 1] ? 1 : 0;
+      int begin = q.offsets[m];
+      int end = q.offsets[m + 1];
+      checkpoint.pass(Checkpoint.ofPlain(16L * (end - begin + omega.length)));
+      if (pi[a] > 0) {
+        double numerator = sum(logPi, begin, end, own, k, a, terms);
+        for (int n = 0; n < p.size(); n++) {
+          int first = p.offsets[n];
+          int at = (a - from) * omega.length + first;
+          double denominator = sum(logOmega, first, p.offsets[n + 1], other, at, a, terms);
+          out[(a - from) * p.size() + n] = pi[a] * (numerator - denominator);
         }
       }
+      k += end - begin;
     }
   }
 
-  /** Returns {@code ln Σ_i w_i exp(x_(at + i))} for i in [from, to). */
-  private static double sum(double[] weights, int from, int to, IntToDoubleFunction x, int at) {
-    double[] terms = new double[to - from];
+  /** Returns {@code ln Σ_b w_b exp(x_b)} for b in [from, to), of which the first is the block's k-th. */
+  private static double sum(
+      double[] logWeights, int from, int to, Exponents x, int k, int a, double[] terms) {
     double most = Double.NEGATIVE_INFINITY;
-    for (int i = from; i < to; i++) {
-      terms[i - from] =
-          weights[i] == 0
+    for (int b = from; b < to; b++) {
+      double term =
+          logWeights[b] == Double.NEGATIVE_INFINITY
               ? Double.NEGATIVE_INFINITY
-              : Math.log(weights[i]) + x.applyAsDouble(at + i);
-      most = Math.max(most, terms[i - from]);
+              : logWeights[b] + x.of(k + b - from, a, b);
+      terms[b - from] = term;
+      most = Math.max(most, term);
     }
-    return LogSumExp.of(terms, 0, terms.length, most);
+    return LogSumExp.of(terms, 0, to - from, most);
+  }
+
+  private static double[] logs(double[] weights) {
+    return Arrays.stream(weights).map(Math::log).toArray();
   }
 }
