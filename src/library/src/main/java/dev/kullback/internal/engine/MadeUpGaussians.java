@@ -13,6 +13,7 @@ import dev.kullback.internal.numerics.Scale;
 import java.util.Arrays;
 import java.util.function.Supplier;
 import java.util.random.RandomGenerator;
+import org.jspecify.annotations.Nullable;
 
 /** Random Gaussians, from which warm-up and verification make batches of any kind. */
 public final class MadeUpGaussians {
@@ -31,25 +32,18 @@ public final class MadeUpGaussians {
   /** Row-major; empty if all batches are to be diagonal. */
   private final double[] scaleTril;
 
-  private final double[] covariance;
+  /** Made where it is asked for: O(d³) a Gaussian. */
+  private double @Nullable [] covariance;
 
   private MadeUpGaussians(int d, double[] mean, double[] std, double[] below) {
     this.d = d;
     this.mean = mean;
     this.std = std;
     scaleTril = new double[below.length];
-    covariance = new double[below.length];
     for (int k = 0; k < below.length; k++) {
       int r = k / d % d;
       int c = k % d;
       scaleTril[k] = c < r ? below[k] : c == r ? std[k / d] : 0;
-    }
-    for (int k = 0; k < below.length; k++) {
-      int r = k / d;
-      int c = k / (d * d) * d + k % d;
-      for (int h = 0; h <= Math.min(r % d, k % d); h++) {
-        covariance[k] += scaleTril[r * d + h] * scaleTril[c * d + h];
-      }
     }
   }
 
@@ -85,7 +79,6 @@ public final class MadeUpGaussians {
       System.arraycopy(std, 0, std, i * d, d);
       int square = scaleTril.length == 0 ? 0 : d * d;
       System.arraycopy(scaleTril, 0, scaleTril, i * square, square);
-      System.arraycopy(covariance, 0, covariance, i * square, square);
     }
     return this;
   }
@@ -96,15 +89,6 @@ public final class MadeUpGaussians {
       std[i * d] = 0;
       for (int k = i * d * d; scaleTril.length > 0 && k < (i + 1) * d * d; k += d) {
         scaleTril[k] = 0;
-      }
-      for (int r = 0; scaleTril.length > 0 && r < d; r++) {
-        for (int c = 0; c < d; c++) {
-          double sum = 0;
-          for (int h = 0; h < d; h++) {
-            sum += scaleTril[(i * d + r) * d + h] * scaleTril[(i * d + c) * d + h];
-          }
-          covariance[(i * d + r) * d + c] = sum;
-        }
       }
     }
     return this;
@@ -138,7 +122,7 @@ public final class MadeUpGaussians {
 
   /** Makes a new batch of the factors; or of the covariances, which may be passed as precisions, too. */
   public Batch full(MatrixForm kind, boolean isDouble, Supplier<Factorization> factorization) {
-    double[] matrix = kind == MatrixForm.SCALE_TRIL ? scaleTril : covariance;
+    double[] matrix = kind == MatrixForm.SCALE_TRIL ? scaleTril : covariance();
     return Factors.of(
         of(mean, isDouble), of(matrix, isDouble), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
   }
@@ -146,10 +130,29 @@ public final class MadeUpGaussians {
   /** Makes a new batch of Gaussians that share the first one's matrix. */
   public Batch sharingFirst(
       MatrixForm kind, boolean isDouble, Supplier<Factorization> factorization) {
-    double[] all = kind == MatrixForm.SCALE_TRIL ? scaleTril : covariance;
+    double[] all = kind == MatrixForm.SCALE_TRIL ? scaleTril : covariance();
     double[] first = Arrays.copyOf(all, d * d);
     return Factors.of(
         of(mean, isDouble), of(first, isDouble), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
+  }
+
+  private double[] covariance() {
+    double[] made = covariance;
+    if (made == null) {
+      made = new double[scaleTril.length];
+      for (int r = 0; r < mean.length; r++) {
+        int first = r / d * d;
+        for (int c = first; c < first + d; c++) {
+          double sum = 0;
+          for (int h = 0; h <= Math.min(r, c) - first; h++) {
+            sum += scaleTril[r * d + h] * scaleTril[c * d + h];
+          }
+          made[r * d + c - first] = sum;
+        }
+      }
+      covariance = made;
+    }
+    return made;
   }
 
   /** Makes a new batch of which the first columns of the factors are added to the diagonal. */
