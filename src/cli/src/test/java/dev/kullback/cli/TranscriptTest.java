@@ -26,10 +26,10 @@ import org.junit.jupiter.params.provider.MethodSource;
 /**
  * Commands with all that they print, in {@code src/test/transcripts}: after {@code $ kullback …} come the lines of standard output, those of standard
  * error behind {@code !}, and the status in brackets, if it is not 0, nor 2 after an error. Files are those of {@link CommandFixture} and what lines
- * behind {@code +} make: {@code NAME DESCR SHAPE VALUES} an array, whose values may be of another ({@code q.npy}), repeated ({@code 1*20}) or put in a
- * place ({@code @3=NaN}), and whose last fills the rest; {@code NAME text TEXT} a text; {@code NAME folder}; {@code NAME none} nothing; {@code NAME copy}
+ * behind {@code +} make: {@code NAME DESCR SHAPE VALUES} an array, in Fortran order where the shape ends with F, whose values may be of another ({@code q.npy}), repeated ({@code 1*20}) or put in a
+ * place ({@code @3=NaN}), and whose last fills the rest; {@code NAME text TEXT} a text; {@code NAME zip} or {@code stored MEMBER=FILE} an archive; {@code NAME folder}; {@code NAME none} nothing; {@code NAME copy}
  * or {@code link} or {@code hard OTHER} a copy of another or a link to it; and {@code NAME} alone what the fixture has there. Lines behind {@code =} tell
- * what is in a file, or in a folder. Words that begin with {@code ./} are in the folder of the files. An error leaves all files as they were, and an
+ * what is in a file, or in a folder, or by {@code NAME as OTHER} that two have the same bytes. Words that begin with {@code ./} are in the folder of the files. An error leaves all files as they were, and an
  * output named o.npy is there from the beginning. {@code -Dtranscripts.write=true} writes the transcripts anew.
  */
 class TranscriptTest extends CommandFixture {
@@ -68,7 +68,7 @@ class TranscriptTest extends CommandFixture {
       seen.append(isApart && !seen.isEmpty() ? "\n" : "");
       switch (first) {
         case '+' -> make(line.substring(2).split(" "));
-        case '=' -> line = "= " + contents(line.split(" ")[1]);
+        case '=' -> line = "= " + contents(line.substring(2).split(" "));
         case '$' ->
             assertThat(since.add(line)).as("%s, once more with the same files", line).isTrue();
         default -> {}
@@ -101,26 +101,30 @@ class TranscriptTest extends CommandFixture {
       case "copy" -> Files.copy(folder.resolve(words[2]), file);
       case "link" -> Files.createSymbolicLink(file, Path.of(words[2]));
       case "hard" -> Files.createLink(file, folder.resolve(words[2]));
+      case "zip", "stored" ->
+          zip(words[0], words[1].equals("stored"), Arrays.copyOfRange(words, 2, words.length));
       case "text" -> {
         String text = String.join(" ", Arrays.asList(words).subList(2, words.length));
         Files.writeString(file, text.translateEscapes());
       }
       default -> {
-        long[] shape =
-            Stream.of(words[2].replaceAll("[()]", "").split(","))
-                .filter(axis -> !axis.isEmpty())
-                .mapToLong(Long::parseLong)
-                .toArray();
+        long[] shape = axes(words[2]);
         int count = (int) Arrays.stream(shape).reduce(1, (a, b) -> a * b);
-        List<String> values = Arrays.asList(words).subList(3, words.length);
-        NpyFiles.write(file, words[1], shape, values(count, values));
+        double[] values = values(count, Arrays.asList(words).subList(3, words.length));
+        String dict = NpyFiles.dict(words[1], words[2].endsWith("F"), shape);
+        NpyFiles.write(file, NpyFiles.bytes(1, dict, NpyFiles.data(words[1], values)));
       }
     }
   }
 
   /** Returns what a line behind = tells: an array as a line behind + makes it, to seven digits, or names, or a text. */
-  private String contents(String name) throws IOException {
+  private String contents(String... words) throws IOException {
+    String name = words[0];
     Path file = folder.resolve(name);
+    if (words.length == 3 && words[1].matches("as|unlike")) {
+      boolean isSame = Files.mismatch(file, folder.resolve(words[2])) < 0;
+      return name + (isSame ? " as " : " unlike ") + words[2];
+    }
     if (Files.isDirectory(file)) {
       try (Stream<Path> files = Files.list(file)) {
         Stream<String> names = files.map(one -> one.getFileName().toString()).sorted();

@@ -12,13 +12,17 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Random;
 import java.util.function.DoubleUnaryOperator;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
+import java.util.zip.CRC32;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipOutputStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -52,6 +56,42 @@ public abstract class CommandFixture {
 
   public void save(String name, String descr, int rows, double... values) throws IOException {
     NpyFiles.write(folder.resolve(name), descr, new long[] {rows, values.length / rows}, values);
+  }
+
+  /** Saves an array of such axes as "2 3" or "(2,3)", which may be none. */
+  public void save(String name, String descr, String axes, double... values) throws IOException {
+    NpyFiles.write(folder.resolve(name), descr, axes(axes), values);
+  }
+
+  public static long[] axes(String text) {
+    return Pattern.compile("\\d+")
+        .matcher(text)
+        .results()
+        .mapToLong(axis -> Long.parseLong(axis.group()))
+        .toArray();
+  }
+
+  public byte[] bytes(String name) throws IOException {
+    return Files.readAllBytes(folder.resolve(name));
+  }
+
+  /** Makes an archive of files here, each of which may be given another name: {@code NAME=FILE}. */
+  public void zip(String name, boolean isStored, String... members) throws IOException {
+    try (ZipOutputStream zip = new ZipOutputStream(Files.newOutputStream(folder.resolve(name)))) {
+      for (String member : members) {
+        byte[] bytes = bytes(member.replaceFirst(".*=", ""));
+        ZipEntry entry = new ZipEntry(member.replaceFirst("=.*", ""));
+        if (isStored) {
+          CRC32 crc = new CRC32();
+          crc.update(bytes);
+          entry.setMethod(ZipEntry.STORED);
+          entry.setSize(bytes.length);
+          entry.setCrc(crc.getValue());
+        }
+        zip.putNextEntry(entry);
+        zip.write(bytes);
+      }
+    }
   }
 
   public record Result(int status, String out, String err) {}
@@ -101,6 +141,10 @@ public abstract class CommandFixture {
     return LongStream.range(0, count).mapToDouble(array::value).toArray();
   }
 
+  public void assertSame(String name, String other) {
+    assertThat(folder.resolve(name)).hasSameBinaryContentAs(folder.resolve(other));
+  }
+
   /** One line, status 2, the folder as it was. */
   public void assertUserError(String commandLine, String... messages) throws IOException {
     assertFails(2, commandLine, messages);
@@ -125,7 +169,8 @@ public abstract class CommandFixture {
     List<String> contents = new ArrayList<>();
     try (Stream<Path> files = Files.walk(folder)) {
       for (Path file : files.filter(f -> !f.equals(folder)).sorted().toList()) {
-        String bytes = Files.isRegularFile(file) ? Arrays.toString(Files.readAllBytes(file)) : "";
+        String bytes =
+            Files.isRegularFile(file) ? HexFormat.of().formatHex(Files.readAllBytes(file)) : "";
         contents.add(file + bytes);
       }
     }
