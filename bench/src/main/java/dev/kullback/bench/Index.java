@@ -24,14 +24,14 @@ import java.util.stream.LongStream;
 import jdk.jfr.Recording;
 
 /**
- * Measures an index: a query beside {@code nearest} on a prepared batch, queries while references are replaced and committed, and the first
+ * Measures an index: a query beside {@code nearest} on a prepared batch, a search within a radius beside {@code within}, queries while references are replaced and committed, and the first
  * answer of a new JVM that opens it.
  */
 final class Index {
   private static final String USAGE =
       """
-      Measures KlIndex: a query of the k nearest over KlEngine.nearest on a prepared batch, interleaved; both while JDK
-      Flight Recorder records each call, over calls without a recording; the quantiles of
+      Measures KlIndex: a query of the k nearest over KlEngine.nearest on a prepared batch, and a search of all within a radius
+      that a tenth is in over KlEngine.within, interleaved; queries and nearest while JDK Flight Recorder records each call, over calls without a recording; the quantiles of
       queries while 1000 references a second are replaced and committed each second, over those without; and a new JVM
       that opens the index and answers.
         --references M   Gaussians of the index (default 10000)
@@ -50,6 +50,14 @@ final class Index {
 
   /** Number of the kind of data that is drawn about centres. */
   private static final int CLUSTERED = 2;
+
+  /** Queries whose searches within a radius take turns, and the share of references that is within. */
+  private static final int WITHIN_RING = 8;
+
+  private static final double WITHIN_SHARE = 0.1;
+
+  /** Of 1,000,000 or more. */
+  private static final double WANTED_WITHIN = 2;
 
   private static final int REPLACED_A_SECOND = 1000;
   private static final double WANTED_RATIO = 0.6;
@@ -167,24 +175,12 @@ final class Index {
         }
       }
       warm(index, queries, k);
-      double end = System.nanoTime() + seconds * 1e9;
-      List<Double> ratios = new ArrayList<>();
-      List<Double> engineTimes = new ArrayList<>();
-      List<Double> indexTimes = new ArrayList<>();
-      while (System.nanoTime() < end || ratios.size() < 3) {
-        long a = System.nanoTime();
-        for (int i = 0; i < RING; i++) {
-          query(index, queries, i, k, ids, values);
-        }
-        long b = System.nanoTime();
-        for (int i = 0; i < RING; i++) {
-          engine.search(single[i], references, nearest, indices, values);
-        }
-        long c = System.nanoTime();
-        ratios.add((double) (b - a) / (c - b));
-        indexTimes.add((b - a) * 1e-3 / RING);
-        engineTimes.add((c - b) * 1e-3 / RING);
-      }
+      Times times =
+          Times.of(
+              RING,
+              seconds,
+              i -> query(index, queries, i, k, ids, values),
+              i -> engine.search(single[i], references, nearest, indices, values));
       long before = Allocation.byCaller();
       for (int i = 0; i < RING; i++) {
         query(index, queries, i, k, ids, values);
@@ -201,11 +197,70 @@ final class Index {
       missed |=
           report(
               "query: %s µs, over nearest: %s µs"
-                  .formatted(number(median(indexTimes)), number(median(engineTimes))),
+                  .formatted(number(times.first()), number(times.second())),
               "",
-              median(ratios),
+              times.ratio(),
               shape.size() >= LARGE ? WANTED_RATIO_LARGE : WANTED_RATIO);
+      missed |= within(index, engine, references, single, seconds);
       return missed;
+    }
+  }
+
+  /** A search of all within a radius, over within on the prepared batch. */
+  private static boolean within(
+      KlIndex index,
+      KlEngine engine,
+      DiagonalGaussians references,
+      DiagonalGaussians[] queries,
+      int seconds) {
+    int count = (int) (WITHIN_SHARE * references.size());
+    Query[] within = new Query[WITHIN_RING];
+    for (int i = 0; i < WITHIN_RING; i++) {
+      float[] all = engine.pairwise(queries[i], references);
+      Arrays.sort(all);
+      within[i] = Query.within(0.5 * ((double) all[count - 1] + all[count]));
+      long[] ids = index.search(queries[i], within[i]).ids();
+      int[] indices = engine.search(queries[i], references, within[i]).indices();
+      if (!Arrays.equals(ids, Arrays.stream(indices).asLongStream().toArray())) {
+        throw new Agreement.Disagreement(
+            "query %d: the index finds %d within, the engine %d, or others"
+                .formatted(i, ids.length, indices.length));
+      }
+    }
+    IntConsumer ofIndex = i -> index.search(queries[i], within[i]);
+    IntConsumer ofEngine = i -> engine.search(queries[i], references, within[i]);
+    Times.of(WITHIN_RING, WARMUP_SECONDS, ofIndex, ofEngine);
+    Times times = Times.of(WITHIN_RING, seconds, ofIndex, ofEngine);
+    return report(
+        "within, %d found: %s µs, over within: %s µs"
+            .formatted(count, number(times.first()), number(times.second())),
+        "",
+        times.ratio(),
+        references.size() >= LARGE ? WANTED_WITHIN : Double.POSITIVE_INFINITY);
+  }
+
+  /** Median times of two calls that alternate, in µs, and the median of the quotients of their rounds. */
+  private record Times(double first, double second, double ratio) {
+    static Times of(int ring, double seconds, IntConsumer first, IntConsumer second) {
+      double end = System.nanoTime() + seconds * 1e9;
+      List<Double> ratios = new ArrayList<>();
+      List<Double> firsts = new ArrayList<>();
+      List<Double> others = new ArrayList<>();
+      while (System.nanoTime() < end || ratios.size() < 3) {
+        long a = System.nanoTime();
+        for (int i = 0; i < ring; i++) {
+          first.accept(i);
+        }
+        long b = System.nanoTime();
+        for (int i = 0; i < ring; i++) {
+          second.accept(i);
+        }
+        long c = System.nanoTime();
+        ratios.add((double) (b - a) / (c - b));
+        firsts.add((b - a) * 1e-3 / ring);
+        others.add((c - b) * 1e-3 / ring);
+      }
+      return new Times(median(firsts), median(others), median(ratios));
     }
   }
 
