@@ -35,13 +35,16 @@ final class Cliffs {
 
   private static final int SIZE = 128;
 
+  /** Dimensions at which KL has another kernel. */
+  private static final int[] FEW = {2, 4};
+
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
   private static final String USAGE =
       """
       bench/run cliffs [--dimension 64] [--warm-up 20] [--seconds 4]
         A pair's time, and how many times as long pairs take that are so many standard deviations apart;
-        last where one batch has log-variances.
+        last where one batch has log-variances. KL of 2 and of 4 dimensions, too.
         Thread CPU time, medians of interleaved calls; each line warms up by itself.
       """;
 
@@ -53,23 +56,30 @@ final class Cliffs {
   }
 
   private static boolean run(Map<String, Integer> options) {
-    int d = options.get("--dimension");
-    System.out.print("| divergence | | ns a pair |");
+    System.out.print("| divergence | D | | ns a pair |");
     for (int k = 1; k < NEARNESS.length; k++) {
       System.out.printf(" %s%s |", NEARNESS[k], k < MIXED ? "" : ", σ and ln σ²");
     }
-    System.out.println("\n|---|---|---|" + "---|".repeat(NEARNESS.length - 1));
+    System.out.println("\n|---|---|---|---|" + "---|".repeat(NEARNESS.length - 1));
     for (String name : DIVERGENCES) {
-      for (boolean wide : new boolean[] {false, true}) {
-        double[] nanos = measure(name, wide, d, options.get("--warm-up"), options.get("--seconds"));
-        System.out.printf("| %s | %s | %.2f |", name, wide ? "double" : "float", nanos[0]);
-        for (int k = 1; k < nanos.length; k++) {
-          System.out.printf(" %.1f |", nanos[k] / nanos[0]);
-        }
-        System.out.println();
-      }
+      print(name, options.get("--dimension"), options);
+    }
+    for (int d : FEW) {
+      print("kl", d, options);
     }
     return false;
+  }
+
+  /** Prints the lines of both precisions. */
+  private static void print(String name, int d, Map<String, Integer> options) {
+    for (boolean wide : new boolean[] {false, true}) {
+      double[] nanos = measure(name, wide, d, options.get("--warm-up"), options.get("--seconds"));
+      System.out.printf("| %s | %d | %s | %.2f |", name, d, wide ? "double" : "float", nanos[0]);
+      for (int k = 1; k < nanos.length; k++) {
+        System.out.printf(" %.1f |", nanos[k] / nanos[0]);
+      }
+      System.out.println();
+    }
   }
 
   /** Returns the nanoseconds of a pair, by nearness. */
