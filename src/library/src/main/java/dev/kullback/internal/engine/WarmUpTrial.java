@@ -147,12 +147,22 @@ final class WarmUpTrial {
       MadeUpGaussians.normal(TWO_CHUNKS, false).around(2, random, FAR);
 
   private final RangeCheck vectorCheck = new RangeKernel();
+
+  /** Time after which stages end with their second round. */
+  private final long mostNanos;
+
   private boolean isAbandoned;
 
   /** A trial for calls that compute a divergence of some dimension. */
   WarmUpTrial(Formula formula, int dimension) {
+    this(formula, dimension, MOST_NANOS);
+  }
+
+  /** The same, which changes over after another time. */
+  WarmUpTrial(Formula formula, int dimension, long mostNanos) {
     this.formula = formula;
     this.dimension = dimension;
+    this.mostNanos = mostNanos;
   }
 
   private static Engine engine(Formula formula, Predicate<KernelGroup> vectors) {
@@ -640,7 +650,7 @@ final class WarmUpTrial {
       if (spent > PATIENCE_NANOS && !Platform.isCompiled()) {
         return false;
       }
-      if (spent > MOST_NANOS) {
+      if (spent > mostNanos && rounds > 1) {
         return true;
       }
     }
