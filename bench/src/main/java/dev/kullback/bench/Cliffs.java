@@ -23,15 +23,19 @@ final class Cliffs {
           "renyi:0.3",
           "renyi:0.999999",
           "chernoff:0.01",
-          "squared-wasserstein-2");
+          "squared-wasserstein-2",
+          "wasserstein-2");
 
   /** Standard deviations between rows; the first is what the others are compared with. */
   private static final double[] NEARNESS = {
-    1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5, 0, 1e-2, 1e-5
+    1, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5, 1e-20, 0, 1e-2, 1e-5, 1e-9
   };
 
+  /** Nearness below which Gaussians have means about 0 and σ = 1, which all kinds state alike. */
+  private static final double NEAR_NORMAL = 1e-8;
+
   /** The first of these whose batches state their scales in different ways. */
-  private static final int MIXED = NEARNESS.length - 2;
+  private static final int MIXED = NEARNESS.length - 3;
 
   private static final int SIZE = 128;
 
@@ -89,6 +93,9 @@ final class Cliffs {
     for (int k = 0; k < NEARNESS.length; k++) {
       SplittableRandom random = new SplittableRandom(1);
       double[] center = random.doubles(2L * d, -1, 1).toArray();
+      if (NEARNESS[k] > 0 && NEARNESS[k] < NEAR_NORMAL) {
+        Arrays.fill(center, 0);
+      }
       q[k] = around(center, NEARNESS[k], wide, false, random);
       p[k] = around(center, NEARNESS[k], wide, k >= MIXED, random);
     }
@@ -130,7 +137,8 @@ final class Cliffs {
     for (int k = 0; k < mean.length; k++) {
       double std = Math.exp(center[d + k % d]);
       mean[k] = center[k % d] + nearness * std * random.nextGaussian();
-      double logStd = center[d + k % d] + nearness * random.nextGaussian() / Math.sqrt(2);
+      double ofScale = nearness < NEAR_NORMAL ? 0 : nearness / Math.sqrt(2);
+      double logStd = center[d + k % d] + ofScale * random.nextGaussian();
       scale[k] = isLog ? 2 * logStd : Math.exp(logStd);
     }
     ScaleKind kind = isLog ? ScaleKind.LOG_VARIANCE : ScaleKind.STD;

@@ -104,7 +104,7 @@ public enum Regime {
       rows.each((row, h) -> {
         double std = rows.std[row][h];
         double[] scales = {1, 2, 1.5, row % 5 < 3 ? 1.5 : Math.nextUp(1.5f)};
-        rows.std[row][h] = scales[row % 4];
+        rows.std[row][h] = scales[row / 2 % 4];
         rows.mean[row][h] *= rows.std[row][h] / std;
       });
     }
