@@ -37,25 +37,26 @@ class DemoTest {
         new PrintStream(err, true));
   }
 
+  private String err() {
+    return err.toString(StandardCharsets.UTF_8);
+  }
+
   @Test
   void comparesTheDigits() throws IOException {
     Path output = folder.resolve("new/folder");
     int status = run(DATA, output);
-    assertThat(err.toString(StandardCharsets.UTF_8)).isEmpty();
+    assertThat(err()).isEmpty();
     assertThat(status).isZero();
 
     String text = out.toString(StandardCharsets.UTF_8);
     assertThat(text).contains("same digit: 98.3 % in all");
     assertThat(text.lines().filter(line -> line.matches("q = \\d( +\\d+){10} +\\d +[\\d.]+ %")))
         .hasSize(10);
-    Matcher error = Pattern.compile("reference rows: (\\S+)\\.\\R").matcher(text);
-    assertThat(error.find()).isTrue();
-    assertThat(Double.parseDouble(error.group(1))).isBetween(0.0, 1e-5);
-
-    Matcher full = Pattern.compile("when warm; largest relative error (\\S+)\\.\\R").matcher(text);
-    assertThat(full.find()).isTrue();
-    assertThat(Double.parseDouble(full.group(1))).isBetween(0.0, 1e-5);
-
+    for (String before : List.of("reference rows: ", "when warm; largest relative error ")) {
+      Matcher error = Pattern.compile(before + "(\\S+)\\.\\R").matcher(text);
+      assertThat(error.find()).isTrue();
+      assertThat(Double.parseDouble(error.group(1))).isBetween(0.0, 1e-5);
+    }
     assertThat(Files.readAllBytes(output.resolve("digits-kl.png"))).startsWith(0x89, 'P', 'N', 'G');
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array kl = Npy.readFloats(output.resolve("digits-kl.npy"), arena);
@@ -89,20 +90,14 @@ class DemoTest {
     String mean = DATA.resolve("digits_mean.npy").toString();
     String std = DATA.resolve("digits_std.npy").toString();
     Path kl = folder.resolve("kl.npy");
-    Path png = folder.resolve("kl.png");
-    List<String> line = List.of("pairwise", "--mean", mean, "--std", std, "-o", kl.toString());
-    Ended picture =
-        withoutDesktop(
-            Stream.concat(line.stream(), Stream.of("--heatmap", png.toString()))
-                .toArray(String[]::new));
+    String line = "pairwise --mean %s --std %s -o %s".formatted(mean, std, kl);
+    Ended picture = withoutDesktop((line + " --heatmap " + folder.resolve("kl.png")).split(" "));
     assertThat(picture.err())
         .isEqualTo("kullback: a heatmap needs the module java.desktop: use a Java that has it\n");
     assertThat(picture.status()).isEqualTo(1);
     assertThat(kl).doesNotExist();
 
-    Ended vector =
-        withoutDesktop(
-            Stream.concat(line.stream(), Stream.of("--backend", "vector")).toArray(String[]::new));
+    Ended vector = withoutDesktop((line + " --backend vector").split(" "));
     assertThat(vector.err()).isEmpty();
     assertThat(vector.status()).isZero();
     assertThat(kl).exists();
@@ -141,7 +136,7 @@ class DemoTest {
   @Test
   void namesMissingData() throws IOException {
     assertThat(run(folder, folder.resolve("out"))).isEqualTo(2);
-    assertThat(err.toString(StandardCharsets.UTF_8))
+    assertThat(err())
         .isEqualTo("kullback: " + folder.resolve("digits_mean.npy") + ": no such file\n");
     try (Stream<Path> files = Files.list(folder.resolve("out"))) {
       assertThat(files).isEmpty();
@@ -156,22 +151,21 @@ class DemoTest {
     Path output = Files.createDirectory(folder.resolve("out"));
     Files.createSymbolicLink(output.resolve("digits-kl.npy"), mean);
     assertThat(run(data, output)).isEqualTo(2);
-    assertThat(err.toString(StandardCharsets.UTF_8)).contains("digits-kl.npy: is also an input");
+    assertThat(err()).contains("digits-kl.npy: is also an input");
     assertThat(mean).hasContent("mine");
 
     Files.delete(output.resolve("digits-kl.npy"));
     Files.createSymbolicLink(output.resolve("digits-kl.npy"), Path.of("x"));
     Files.createSymbolicLink(output.resolve("digits-kl.png"), Path.of("x"));
     assertThat(run(DATA, output)).isEqualTo(2);
-    assertThat(err.toString(StandardCharsets.UTF_8)).contains("is the same file as the other");
+    assertThat(err()).contains("is the same file as the other");
   }
 
   @Test
   void keepsFilesThatAreThere() throws IOException {
     Path kept = Files.writeString(folder.resolve("digits-kl.npy"), "mine");
     assertThat(run(DATA, folder, "--no-clobber")).isEqualTo(2);
-    assertThat(err.toString(StandardCharsets.UTF_8))
-        .contains("digits-kl.npy: is there, and --no-clobber keeps it");
+    assertThat(err()).contains("digits-kl.npy: is there, and --no-clobber keeps it");
     assertThat(kept).hasContent("mine");
   }
 
@@ -190,7 +184,7 @@ class DemoTest {
     assertThat(run(data, output)).isEqualTo(2);
     Files.delete(rows);
     assertThat(run(data, output)).isEqualTo(2);
-    assertThat(err.toString(StandardCharsets.UTF_8))
+    assertThat(err())
         .isEqualTo(
             "kullback: %s: must have shape (16, 1797)%nkullback: %s: no such file%n"
                 .formatted(rows, rows));

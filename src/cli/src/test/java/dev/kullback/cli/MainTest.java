@@ -264,25 +264,21 @@ class MainTest extends CommandFixture {
 
   @Test
   void saysThatItsOutputIsLost() {
+    String files = folder.resolve("o.npy") + " and " + folder.resolve("i.npy");
+    assertLost("info", "");
+    assertLost("standard --mean q.npy --std s.npy -o -", "");
+    assertLost(
+        "topk -k 2 --mean q.npy --std s.npy --indices i.npy -o o.npy", files + ": written, but ");
+    assertThat(folder.resolve("i.npy")).exists();
+  }
+
+  private void assertLost(String line, String message) {
     PrintStream closed = new PrintStream(OutputStream.nullOutputStream());
     closed.close();
     ByteArrayOutputStream err = new ByteArrayOutputStream();
-    assertThat(Main.run(new String[] {"info"}, closed, new PrintStream(err, true))).isEqualTo(1);
-    assertThat(err.toString()).isEqualTo("kullback: cannot write to standard output\n");
-
-    err.reset();
-    String line = "topk -k 2 --mean q.npy --std s.npy --indices i.npy -o o.npy";
-    assertThat(Main.run(args(line), closed, new PrintStream(err, true))).isEqualTo(1);
-    assertThat(err.toString())
-        .isEqualTo(
-            "kullback: %s and %s: written, but cannot write to standard output\n"
-                .formatted(folder.resolve("o.npy"), folder.resolve("i.npy")));
-    assertThat(folder.resolve("i.npy")).exists();
-
-    err.reset();
-    line = "standard --mean q.npy --std s.npy -o -";
-    assertThat(Main.run(args(line), closed, new PrintStream(err, true))).isEqualTo(1);
-    assertThat(err.toString()).isEqualTo("kullback: cannot write to standard output\n");
+    assertThat(Main.run(args(line), closed, stream(err))).isEqualTo(1);
+    assertThat(err.toString(StandardCharsets.UTF_8))
+        .isEqualTo("kullback: " + message + "cannot write to standard output\n");
   }
 
   /** Makes the command that runs this command line in a virtual machine of its own. */
@@ -570,7 +566,9 @@ class MainTest extends CommandFixture {
   @Test
   void helpEndsAlike() {
     for (String command :
-        ("|" + String.join(" |", COMMANDS) + " |index create |index query ").split("\\|")) {
+        ("|%s |index create |index add |index remove |index compact |index query |index info |index export "
+                .formatted(String.join(" |", COMMANDS)))
+            .split("\\|")) {
       Result result = run(command + "--help");
       assertThat(result.err() + result.status()).isEqualTo("0");
       AbstractStringAssert<?> help =
@@ -587,6 +585,12 @@ class MainTest extends CommandFixture {
         help.doesNotContain(ofAll);
       }
     }
+    for (String command :
+        List.of("create", "add", "remove", "compact", "query", "info", "export")) {
+      assertThat(run("index --help").out()).contains("\n  " + command + " ");
+      assertThat(run("index " + command + " --help").out()).contains("--json");
+    }
+    assertThat(run("index info --help").out()).doesNotContain("--mean");
     assertThat(Path.of(System.getProperty("basedir", "."), "../docs/command-line.md")).exists();
   }
 

@@ -65,23 +65,9 @@ class TextIsForPeopleTest {
   /** Methods of strings, and of patterns with a string, that look into it. */
   private static final Set<String> LOOKS =
       Set.of(
-          "charAt",
-          "compareTo",
-          "contains",
-          "endsWith",
-          "equals",
-          "equalsIgnoreCase",
-          "indexOf",
-          "lastIndexOf",
-          "matcher",
-          "matches",
-          "regionMatches",
-          "replace",
-          "replaceAll",
-          "replaceFirst",
-          "split",
-          "startsWith",
-          "substring");
+          ("charAt compareTo contains endsWith equals equalsIgnoreCase indexOf lastIndexOf matcher matches regionMatches replace"
+                  + " replaceAll replaceFirst split startsWith substring")
+              .split(" "));
 
   /** Methods that hand on a text. */
   private static final Set<String> HANDS_ON =

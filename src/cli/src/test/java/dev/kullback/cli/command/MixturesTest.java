@@ -14,13 +14,11 @@ import dev.kullback.Mixtures;
 import dev.kullback.MonteCarloEstimates;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.testing.CommandFixture;
-import dev.kullback.cli.testing.NpyFiles;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.function.DoubleUnaryOperator;
 import java.util.function.IntFunction;
 import java.util.stream.DoubleStream;
@@ -41,7 +39,7 @@ class MixturesTest extends CommandFixture {
   private final double[] weights = {0.5, 0.125, 0.0625, 0.125, 0.0625, 0.0625, 0.0625};
 
   private void saveWeights(String name, double... values) throws IOException {
-    NpyFiles.write(folder.resolve(name), "<f8", new long[] {values.length}, values);
+    save(name, "<f8", "" + values.length, values);
   }
 
   private static double[] map(double[] values, DoubleUnaryOperator f) {
@@ -70,32 +68,35 @@ class MixturesTest extends CommandFixture {
         Mixtures.of(DiagonalGaussians.ofVariance(qMean, variances, D), weights), size);
   }
 
-  @Test
-  void reduce() throws IOException {
+  @ParameterizedTest
+  @ValueSource(strings = {"std", "var", "logvar", "precision"})
+  void reduce(String kind) throws IOException {
+    DoubleUnaryOperator of =
+        switch (kind) {
+          case "std" -> Math::sqrt;
+          case "var" -> v -> v;
+          case "logvar" -> Math::log;
+          default -> v -> 1 / v;
+        };
     saveWeights("c.npy", weights);
     saveWeights("l.npy", map(weights, Math::log));
     save("q.npy", "<f8", N, qMean);
+    save("k.npy", "<f8", N, map(variances, of));
     MixtureReduction expected = expected(3);
-    Map<String, DoubleUnaryOperator> kinds =
-        Map.of("std", Math::sqrt, "var", v -> v, "logvar", Math::log, "precision", v -> 1 / v);
-    kinds.forEach((kind, of) -> {
-      for (String given : new String[] {" --weights c.npy", " --log-weights l.npy"}) {
-        try {
-          save("k.npy", "<f8", N, map(variances, of));
-          succeed("reduce --to 3 --mean q.npy --indices i.npy --" + kind + " k.npy" + given + OUT);
-          assertThat(values(read("o.npy", 3, D))).containsExactly(means(expected), within(1e-14));
-          assertThat(values(read("os.npy", 3, D)))
-              .containsExactly(map(covariances(expected), of), within(1e-11));
-          assertThat(values(read("ow.npy", 3)))
-              .containsExactly(expected.mixtures().weights(), within(1e-15));
-          Npy.Array rows = Npy.readInts(folder.resolve("i.npy"), Arena.ofAuto());
-          assertThat(rows.data().toArray(ValueLayout.JAVA_INT))
-              .containsExactly(expected.assignments());
-        } catch (IOException e) {
-          throw new AssertionError(e);
-        }
-      }
-    });
+    for (String given : List.of(" --weights c.npy", " --log-weights l.npy")) {
+      succeed("reduce --to 3 --mean q.npy --indices i.npy --" + kind + " k.npy" + given + OUT);
+      assertThat(values(read("o.npy", 3, D))).containsExactly(means(expected), within(1e-14));
+      assertThat(values(read("os.npy", 3, D)))
+          .containsExactly(map(covariances(expected), of), within(1e-11));
+      assertThat(values(read("ow.npy", 3)))
+          .containsExactly(expected.mixtures().weights(), within(1e-15));
+      assertAssignments(expected);
+    }
+  }
+
+  private void assertAssignments(MixtureReduction expected) throws IOException {
+    Npy.Array rows = Npy.readInts(folder.resolve("i.npy"), Arena.ofAuto());
+    assertThat(rows.data().toArray(ValueLayout.JAVA_INT)).containsExactly(expected.assignments());
   }
 
   @Test
@@ -112,16 +113,15 @@ class MixturesTest extends CommandFixture {
         covariance[k] += tril[k / D * D + m] * tril[k / D / D * D * D + k % D * D + m];
       }
     }
-    NpyFiles.write(folder.resolve("cov.npy"), "<f8", new long[] {N, D, D}, covariance);
-    NpyFiles.write(folder.resolve("tril.npy"), "<f8", new long[] {N, D, D}, tril);
+    save("cov.npy", "<f8", "7 6 6", covariance);
+    save("scale-tril.npy", "<f8", "7 6 6", tril);
     double[] equal = new double[N];
     Arrays.fill(equal, 1.0 / N);
     MixtureReduction expected =
         MixtureReduction.runnalls(
             Mixtures.of(FullGaussians.ofCovariance(qMean, covariance, D), equal), 4);
     for (String scale : new String[] {"cov", "scale-tril"}) {
-      String file = scale.equals("cov") ? "cov.npy" : "tril.npy";
-      succeed("reduce --to 4 --mean q.npy --" + scale + " " + file + OUT);
+      succeed("reduce --to 4 --mean q.npy --%s %1$s.npy".formatted(scale) + OUT);
       assertThat(values(read("o.npy", 4, D))).containsExactly(means(expected), within(1e-14));
       assertThat(values(read("os.npy", 4, D, D)))
           .containsExactly(covariances(expected), within(1e-12));
@@ -166,8 +166,7 @@ class MixturesTest extends CommandFixture {
     int left = expected.mixtures().components().size();
     assertThat(values(read("ow.npy", left))).containsExactly(expected.mixtures().weights());
     assertThat(expected.assignments()).contains(-1);
-    Npy.Array rows = Npy.readInts(folder.resolve("i.npy"), Arena.ofAuto());
-    assertThat(rows.data().toArray(ValueLayout.JAVA_INT)).containsExactly(expected.assignments());
+    assertAssignments(expected);
   }
 
   /** What was float32 and what is beyond it is written as it was computed, in double. */
@@ -182,14 +181,13 @@ class MixturesTest extends CommandFixture {
   void reduceWritesDouble(String kind, double far, double scale, double weight, double merged)
       throws IOException {
     boolean isFull = kind.equals("--scale-tril");
-    long[] shape = isFull ? new long[] {2, 1, 1} : new long[] {2, 1};
     saveWeights("c.npy", weight, weight);
     for (String mean : List.of("<f2", "<f4", "<f8")) {
       if (mean.equals("<f2") && far != 1) {
         continue;
       }
-      NpyFiles.write(folder.resolve("m.npy"), mean, new long[] {2, 1}, 0, far);
-      NpyFiles.write(folder.resolve("k.npy"), "<f4", shape, scale, scale);
+      save("m.npy", mean, "2 1", 0, far);
+      save("k.npy", "<f4", isFull ? "2 1 1" : "2 1", scale, scale);
       succeed("reduce --to 1 --weights c.npy --mean m.npy " + kind + " k.npy" + OUT);
       Npy.Array got = isFull ? read("os.npy", 1, 1, 1) : read("os.npy", 1, 1);
       assertThat(got.isDouble()).isTrue();
@@ -203,8 +201,8 @@ class MixturesTest extends CommandFixture {
   @ParameterizedTest
   @ValueSource(strings = {"cov", "scale-tril"})
   void reduceFarComponents(String kind) throws IOException {
-    NpyFiles.write(folder.resolve("m.npy"), "<f4", new long[] {2, 2}, -1e4, -1e4, 1e4, 1e4);
-    NpyFiles.write(folder.resolve("k.npy"), "<f4", new long[] {2, 2, 2}, 1, 0, 0, 1, 1, 0, 0, 1);
+    save("m.npy", "<f4", "2 2", -1e4, -1e4, 1e4, 1e4);
+    save("k.npy", "<f4", "2 2 2", 1, 0, 0, 1, 1, 0, 0, 1);
     succeed("reduce --to 1 --mean m.npy --" + kind + " k.npy" + OUT);
     assertThat(values(read("o.npy", 1, 2))).containsExactly(0, 0);
     assertThat(values(read("os.npy", 1, 2, 2))).containsExactly(100000001, 1e8, 1e8, 100000001);
@@ -238,7 +236,7 @@ class MixturesTest extends CommandFixture {
     given[N - 1] =
         isLog ? most - 1000 : most * 1e-20; // too small to matter, even too small for double
     given[N - 2] = isLog ? Double.NEGATIVE_INFINITY : 0;
-    NpyFiles.write(folder.resolve("c.npy"), type, new long[] {N}, given);
+    save("c.npy", type, "7", given);
     String line = "reduce --to 3" + Q + OUT + option + " c.npy";
     String summary = run(line).out();
     assertThat(summary)
@@ -277,7 +275,7 @@ class MixturesTest extends CommandFixture {
   void reduceWeightsOfFloat16(String option) throws IOException {
     double[] thirds = new double[N];
     Arrays.fill(thirds, option.equals("--weights") ? 1.0 / N : -Math.log(N));
-    NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, thirds);
+    save("c.npy", "<f2", "7", thirds);
     succeed("reduce --to 3" + Q + OUT + option + " c.npy");
     assertThat(Arrays.stream(values(read("ow.npy", 3))).sum()).isCloseTo(1, within(1e-15));
     assertThat(run("entropy --mean o.npy --std os.npy --weights ow.npy").status()).isZero();
@@ -328,8 +326,8 @@ class MixturesTest extends CommandFixture {
   void mixtureKlOfBatches() throws IOException {
     double[] w = {0.5, 0.25, 0.25, 1, 0.5, 0.25, 0.25};
     saveWeights("w.npy", w);
-    NpyFiles.write(folder.resolve("f.npy"), "<i8", new long[] {4}, 0, 3, 4, 7);
-    NpyFiles.write(folder.resolve("g.npy"), "<i4", new long[] {3}, 0, 2, 5);
+    save("f.npy", "<i8", "4", 0, 3, 4, 7);
+    save("g.npy", "<i4", "3", 0, 2, 5);
     double[] v = {0.5, 0.5, 1 / 3.0, 1 / 3.0, 1 / 3.0};
     save("q.npy", "<f8", N, qMean);
     Mixtures f = Mixtures.of(DiagonalGaussians.ofStd(qMean, qStd, D), w, new int[] {0, 3, 4, 7});
@@ -371,8 +369,8 @@ class MixturesTest extends CommandFixture {
   @ValueSource(strings = {"<f2", ">f2"})
   void weightsOfFloat16(String descr) throws IOException {
     double[] w = {1 / 3.0, 1 / 3.0, 1 / 3.0, 1, 0.7, 0.1, 0.2};
-    NpyFiles.write(folder.resolve("w.npy"), descr, new long[] {N}, w);
-    NpyFiles.write(folder.resolve("f.npy"), "<i4", new long[] {4}, 0, 3, 4, 7);
+    save("w.npy", descr, "7", w);
+    save("f.npy", "<i4", "4", 0, 3, 4, 7);
     save("q.npy", "<f8", N, qMean);
     double[] halves = values(read("w.npy", N));
     double[] normal = halves.clone();
@@ -394,7 +392,7 @@ class MixturesTest extends CommandFixture {
     saveWeights("w.npy", halves); // in a type that would have held a sum of 1
     assertUserError(line, "w.npy: the sum of weights of mixture 0 is 0.9997", "it must be 1");
     w[0] -= 0.003;
-    NpyFiles.write(folder.resolve("w.npy"), descr, new long[] {N}, w);
+    save("w.npy", descr, "7", w);
     assertUserError(line, "w.npy: the sum of weights of mixture 0 is 0.996", "it must be 1");
   }
 }

@@ -40,6 +40,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 @EnabledOnOs({OS.LINUX, OS.MAC})
+@Timeout(60)
 class OutputFileTest {
   private static final byte[] NEW = "new".getBytes(StandardCharsets.US_ASCII);
 
@@ -74,8 +75,7 @@ class OutputFileTest {
     }
     assertThat(names()).containsExactly("a");
     Path plain = Files.createFile(folder.resolve("plain"));
-    assertThat(Files.getPosixFilePermissions(target))
-        .isEqualTo(Files.getPosixFilePermissions(plain));
+    assertThat(permissions(target)).isEqualTo(permissions(plain));
   }
 
   @Test
@@ -170,11 +170,10 @@ class OutputFileTest {
   @Test
   void keepsPermissions() throws IOException {
     Path target = Files.writeString(folder.resolve("a"), "old");
-    Files.setPosixFilePermissions(target, PosixFilePermissions.fromString("rw-r-x-w-"));
+    permit(target, "rw-r-x-w-");
     write(target);
     assertThat(target).hasContent("new");
-    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(target)))
-        .isEqualTo("rw-r-x-w-");
+    assertThat(permissions(target)).isEqualTo("rw-r-x-w-");
   }
 
   @Test
@@ -222,36 +221,38 @@ class OutputFileTest {
     }
   }
 
-  /** Runs a writer of the file in a virtual machine of its own, up to where it says so. */
-  private static Process write(String umask, Path target, String step) throws Exception {
-    Process process =
-        new ProcessBuilder(
-                "sh",
-                "-c",
-                "umask " + umask + "; exec \"$@\"",
-                "sh",
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-cp",
-                String.join(
-                    System.getProperty("path.separator"),
-                    location(OutputFile.class),
-                    location(Writer.class),
-                    location(NullMarked.class)),
-                Writer.class.getName(),
-                target.toString(),
-                step)
-            .redirectErrorStream(true)
-            .start();
-    assertThat(process.inputReader().readLine()).isEqualTo("ready");
-    return process;
-  }
-
-  private static void commit(Process process) throws Exception {
-    try (var go = process.outputWriter()) {
-      go.write("commit\n");
+  /** A writer of the file in a virtual machine of its own, up to where it says so; it is killed in the end. */
+  private record Other(Process process) implements AutoCloseable {
+    static Other writes(String umask, Path target, String step) throws Exception {
+      String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+      String classes =
+          String.join(
+              System.getProperty("path.separator"),
+              location(OutputFile.class),
+              location(Writer.class),
+              location(NullMarked.class));
+      String line = "umask %s; exec \"$0\" -cp \"$1\" %s \"$2\" %s";
+      line = line.formatted(umask, "'" + Writer.class.getName() + "'", step);
+      Process process =
+          new ProcessBuilder("sh", "-c", line, java, classes, target.toString())
+              .redirectErrorStream(true)
+              .start();
+      assertThat(process.inputReader().readLine()).isEqualTo("ready");
+      return new Other(process);
     }
-    assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
-    assertThat(process.exitValue()).as(process.inputReader().readAllAsString()).isZero();
+
+    void commit() throws Exception {
+      try (var go = process.outputWriter()) {
+        go.write("commit\n");
+      }
+      assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.exitValue()).as(process.inputReader().readAllAsString()).isZero();
+    }
+
+    @Override
+    public void close() {
+      process.destroyForcibly().onExit().join(); // SIGKILL
+    }
   }
 
   private static String location(Class<?> type) throws URISyntaxException {
@@ -284,16 +285,12 @@ class OutputFileTest {
   }
 
   @Test
-  @Timeout(60)
   void isRemovedByASignal() throws Exception {
     Path target = Files.writeString(folder.resolve("a"), "old");
-    Process process = write("022", target, "begun");
-    try {
+    try (Other other = Other.writes("022", target, "begun")) {
       assertThat(names()).hasSize(2);
-      process.destroy(); // SIGTERM
-      assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
-    } finally {
-      process.destroyForcibly();
+      other.process.destroy(); // SIGTERM
+      assertThat(other.process.waitFor(50, TimeUnit.SECONDS)).isTrue();
     }
     assertThat(target).hasContent("old");
     assertThat(names()).containsExactly("a");
@@ -301,11 +298,9 @@ class OutputFileTest {
 
   /** A process that was killed leaves its file, and the next to write the same removes it. */
   @Test
-  @Timeout(60)
   void leftoversAreRemoved() throws Exception {
     Path target = folder.resolve("a.npy");
-    Process process = write("022", target, "begun");
-    process.destroyForcibly().waitFor(); // SIGKILL
+    Other.writes("022", target, "begun").close();
     assertThat(names())
         .singleElement()
         .asString()
@@ -321,11 +316,9 @@ class OutputFileTest {
   /** Whoever holds a file keeps it, from its first byte to its name. */
   @ParameterizedTest
   @ValueSource(strings = {"begun", "copied", "finished"})
-  @Timeout(60)
   void filesInUseStay(String step) throws Exception {
     Path target = folder.resolve("a");
-    Process process = write("022", target, step);
-    try {
+    try (Other other = Other.writes("022", target, step)) {
       assertThat(names()).hasSize(1);
       try (OutputFile file = new OutputFile(target)) {
         file.write("mine".getBytes(StandardCharsets.US_ASCII));
@@ -334,9 +327,7 @@ class OutputFileTest {
       }
       assertThat(names()).hasSize(2);
       assertThat(target).hasContent("mine");
-      commit(process);
-    } finally {
-      process.destroyForcibly();
+      other.commit();
     }
     assertThat(target).hasContent("new");
     assertThat(names()).containsExactly("a");
@@ -344,7 +335,6 @@ class OutputFileTest {
 
   /** A process does not look at files that it holds itself: that would release their locks, and other processes would remove them. */
   @Test
-  @Timeout(60)
   void filesInUseByThisProcessStay() throws Exception {
     Path target = folder.resolve("a");
     try (OutputFile first = new OutputFile(target);
@@ -352,7 +342,7 @@ class OutputFileTest {
       first.write(NEW);
       second.write(NEW);
       second.write(NEW);
-      commit(write("022", target, "begun"));
+      Other.writes("022", target, "begun").commit();
       assertThat(names()).hasSize(3);
       first.commit();
       assertThat(target).hasContent("new");
@@ -364,7 +354,6 @@ class OutputFileTest {
 
   /** Many writers of one file, in two processes, do not remove what another has only just made. */
   @Test
-  @Timeout(60)
   void manyAtOnce() throws Exception {
     Path target = folder.resolve("a");
     Callable<Boolean> work =
@@ -374,14 +363,12 @@ class OutputFileTest {
           }
           return true;
         };
-    Process process = write("022", target, "often");
-    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+    try (Other other = Other.writes("022", target, "often");
+        ExecutorService threads = Executors.newFixedThreadPool(2)) {
       for (Future<Boolean> each : threads.invokeAll(Collections.nCopies(2, work))) {
         assertThat(each.get()).isTrue();
       }
-      commit(process);
-    } finally {
-      process.destroyForcibly();
+      other.commit();
     }
     assertThat(target).hasContent("new");
     assertThat(names()).containsExactly("a");
@@ -390,7 +377,6 @@ class OutputFileTest {
   /** No temporary name is used twice: a process that has opened the first file as a leftover would remove the second by its name. */
   @Test
   @EnabledOnOs(OS.LINUX) // where each file that comes is told
-  @Timeout(60)
   void noNameStandsForTwoFiles() throws Exception {
     try (WatchService watch = folder.getFileSystem().newWatchService()) {
       folder.register(watch, StandardWatchEventKinds.ENTRY_CREATE);
@@ -466,11 +452,9 @@ class OutputFileTest {
 
   /** Leftovers of long names are removed only by a writer of the very same name. */
   @Test
-  @Timeout(60)
   void leftoversOfLongNames() throws Exception {
     Path target = folder.resolve("x".repeat(200));
-    Process process = write("022", target, "begun");
-    process.destroyForcibly().waitFor();
+    Other.writes("022", target, "begun").close();
     write(folder.resolve("x".repeat(199)));
     assertThat(names()).hasSize(2);
     write(target);
@@ -480,22 +464,22 @@ class OutputFileTest {
   /** A new file has the usual permissions, an old one keeps its own, and before that nobody else reads it. */
   @ParameterizedTest
   @CsvSource({"022, rw-r--r--", "077, rw-------", "002, rw-rw-r--", "027, rw-r-----"})
-  @Timeout(60)
   void isPrivateUntilItIsWhole(String umask, String usual) throws Exception {
     Path target = folder.resolve("a");
     for (String wanted : new String[] {usual, "rw-r--rw-"}) {
-      Process process = write(umask, target, "begun");
-      try {
+      try (Other other = Other.writes(umask, target, "begun")) {
         String temporary = names().getFirst();
         assertThat(temporary).endsWith(".kullback-tmp");
         assertThat(permissions(folder.resolve(temporary))).isEqualTo("rw-------");
-        commit(process);
-      } finally {
-        process.destroyForcibly();
+        other.commit();
       }
       assertThat(permissions(target)).isEqualTo(wanted);
-      Files.setPosixFilePermissions(target, PosixFilePermissions.fromString("rw-r--rw-"));
+      permit(target, "rw-r--rw-");
     }
+  }
+
+  private static void permit(Path file, String permissions) throws IOException {
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(permissions));
   }
 
   private static String permissions(Path file) throws IOException {
@@ -520,19 +504,20 @@ class OutputFileTest {
   void missingPermissionIsAFailure() throws IOException {
     Path closed = Files.createDirectory(folder.resolve("closed"));
     Path target = Files.writeString(closed.resolve("a"), "old");
-    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("r-xr-xr-x"));
+    permit(closed, "r-xr-xr-x");
     assumeThat(Files.isWritable(closed)).as("root may write anywhere").isFalse();
+    assertFails(target, ": cannot be written: permission denied");
+    permit(closed, "---------");
+    assertFails(target, "permission denied");
+    permit(closed, "rwxr-xr-x");
+    permit(target, "r--r--r--");
+    assertFails(target, ": is write-protected: name another output");
+  }
+
+  private static void assertFails(Path target, String message) {
     assertThatThrownBy(() -> new OutputFile(target))
         .isInstanceOf(OutputFailure.class)
-        .hasMessage(target + ": cannot be written: permission denied");
-    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("---------"));
-    assertThatThrownBy(() -> new OutputFile(target))
-        .isInstanceOf(OutputFailure.class)
-        .hasMessageContaining("permission denied");
-    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("rwxr-xr-x"));
-    Files.setPosixFilePermissions(target, PosixFilePermissions.fromString("r--r--r--"));
-    assertThatThrownBy(() -> new OutputFile(target))
-        .isInstanceOf(OutputFailure.class)
-        .hasMessage(target + ": is write-protected: name another output");
+        .hasMessageStartingWith(target + ": ")
+        .hasMessageEndingWith(message);
   }
 }
