@@ -213,7 +213,7 @@ final class Index {
       DiagonalGaussians references,
       DiagonalGaussians[] queries,
       int seconds) {
-    int count = (int) (WITHIN_SHARE * references.size());
+    int count = Math.max(1, (int) (WITHIN_SHARE * references.size()));
     Query[] within = new Query[WITHIN_RING];
     for (int i = 0; i < WITHIN_RING; i++) {
       float[] all = engine.pairwise(queries[i], references);

@@ -51,7 +51,7 @@ public final class Load {
   private static final int MOST_UNDER_WAY = 100;
   private static final int RECORDS = 1000; // in one PUT
   private static final long LONGEST_IDLE = 10_000_000_000L; // ns; the service closes one after 30 s
-  private static final String LENGTH = "Content-Length:";
+  private static final String LENGTH = "Content-Length: ";
 
   /** Starts a platform thread for each request under way, since the kernel wakes it itself when the answer is there. */
   private static final Executor THREADS =
@@ -67,6 +67,9 @@ public final class Load {
     this.arguments = arguments;
     url = URI.create(arguments.getOrDefault("url", "http://127.0.0.1:8080"));
     d = (int) number("dimension", 64);
+    if (!"http".equals(url.getScheme()) || url.getHost() == null || !url.getPath().isEmpty()) {
+      throw new IllegalArgumentException("url is " + url + ": give http://HOST:PORT");
+    }
   }
 
   /** Takes arguments as the class says. */
@@ -300,7 +303,7 @@ public final class Load {
     int send(String path, String method, byte[] body) throws IOException {
       String text = method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\n";
       byte[] head =
-          (text + LENGTH + " " + body.length + "\r\n\r\n").getBytes(StandardCharsets.US_ASCII);
+          (text + LENGTH + body.length + "\r\n\r\n").getBytes(StandardCharsets.US_ASCII);
       byte[] request = Arrays.copyOf(head, head.length + body.length);
       System.arraycopy(body, 0, request, head.length, body.length);
       socket.getOutputStream().write(request);
@@ -315,7 +318,7 @@ public final class Load {
         }
       }
       if (length < 0) {
-        throw new IOException("an answer without a " + LENGTH);
+        throw new IOException("an answer without Content-Length");
       }
       in.skipNBytes(length);
       return Integer.parseInt(status, 9, 12, 10);

@@ -59,6 +59,7 @@ public final class Service {
   private final ExecutorService requests = Executors.newVirtualThreadPerTaskExecutor();
   private final Duration longest = Duration.parse(setting("TIMEOUT", "PT0.1S"));
   private final Semaphore slots;
+  private final int searches; // at a time
   private final KlIndex index;
   private final KullbackMetrics ofIndex;
   private final HttpServer server;
@@ -66,7 +67,7 @@ public final class Service {
   private volatile boolean isStopping;
 
   private Service() throws IOException {
-    int searches =
+    searches =
         Integer.parseInt(setting("SLOTS", "" + 4 * Runtime.getRuntime().availableProcessors()));
     slots = new Semaphore(searches);
     index =
@@ -140,7 +141,7 @@ public final class Service {
       for (int i = 0; i < 2000 && System.nanoTime() < end; i++) {
         CompletableFuture.allOf(
                 Stream.generate(() -> request(nearest, random))
-                    .limit(4)
+                    .limit(Math.clamp(searches, 1, 4))
                     .map(request -> client.sendAsync(request, BodyHandlers.discarding()))
                     .toArray(CompletableFuture[]::new))
             .join();

@@ -25,8 +25,8 @@ import org.jspecify.annotations.Nullable;
  * <p>The divergences of components come from an engine; their relative errors, at most 1e-5 for batches of float and 1e-12 for those of
  * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double. The engine's threads share the
  * components of the mixtures q, or the samples, and bits do not depend on them; a method without an engine is the calling thread's. Memory does not grow with all pairs of
- * components: each thread has the divergences of a block, 65,536 or those of eight components of q, and of a q_m that is in several blocks, there are M doubles
- * for each component until all are done. {@link #upperBound} needs those of all components of two mixtures, and is a thread's for each two mixtures. A {@code MixtureKl} is immutable and safe for use by any number of threads.
+ * components: each thread has the divergences of a block, 65,536 or those of eight components of q if these are more, and where a q_m is in several blocks, M doubles
+ * for each component of those that wait for an earlier one. {@link #upperBound} needs those of all components of two mixtures, and is a thread's for each two mixtures. A {@code MixtureKl} is immutable and safe for use by any number of threads.
  *
  * @since 0.1.0
  */

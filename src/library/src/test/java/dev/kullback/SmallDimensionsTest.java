@@ -81,6 +81,9 @@ class SmallDimensionsTest {
     try (KlEngine engine = KlEngine.builder().backend(Backend.VECTOR).threads(2).build()) {
       for (DiagonalGaussians p : new DiagonalGaussians[] {q, same, mixed}) {
         int m = p.size();
+        if (q.batch.kind() != p.batch.kind() && d > SmallKernel.MOST_OF_OTHER_KINDS) {
+          continue; // tiles', which laws and regimes cover as they do those of more dimensions
+        }
         double[] expected = new double[q.size() * m];
         Arrays.setAll(expected, at -> PairKl.of(q.batch, at / m, p.batch, at % m));
         Check.sameBits("double", m, expected, engine.pairwise(q, p, new double[expected.length]));

@@ -58,10 +58,10 @@ public final class Main {
   /** What an option takes, by its type. */
   private static final Map<Class<?>, String> NUMBERS =
       Map.of(
-          int.class, "a whole number, at most " + Integer.MAX_VALUE,
-          Integer.class, "a whole number, at most " + Integer.MAX_VALUE,
-          long.class, "a whole number",
-          Long.class, "a whole number",
+          int.class, "a whole number below 2^31",
+          Integer.class, "a whole number below 2^31",
+          long.class, "a whole number below 2^63",
+          Long.class, "a whole number below 2^63",
           double.class, "a number",
           Double.class, "a number");
 

@@ -165,7 +165,10 @@ enum KernelTable {
       case DEVICE -> q.getClass() == p.getClass() || areFull(q, p) || areLowRank(q, p);
       case SMALL ->
           areDiagonal(q, p)
-              && q.dimension() <= SmallKernel.MOST_DIMENSIONS
+              && q.dimension()
+                  <= (((DiagonalBatch) q).kind() == ((DiagonalBatch) p).kind()
+                      ? SmallKernel.MOST_DIMENSIONS
+                      : SmallKernel.MOST_OF_OTHER_KINDS)
               && !formula.isOfPoints();
       case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF, FLOAT_CHERNOFF_NEAR_ONE ->
           areDiagonal(q, p)

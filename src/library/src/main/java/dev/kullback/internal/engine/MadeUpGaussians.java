@@ -74,6 +74,7 @@ public final class MadeUpGaussians {
 
   /** Makes some of these Gaussians duplicates of the first, and returns them all. */
   public MadeUpGaussians withDuplicates() {
+    covariance = null;
     for (int i = ROWS_A_DUPLICATE - 1; i < mean.length / d; i += ROWS_A_DUPLICATE) {
       System.arraycopy(mean, 0, mean, i * d, d);
       System.arraycopy(std, 0, std, i * d, d);
@@ -85,6 +86,7 @@ public final class MadeUpGaussians {
 
   /** Makes some of these Gaussians singular, for divergences that take them, and returns them all. */
   public MadeUpGaussians withSingular() {
+    covariance = null;
     for (int i = ROWS_A_SINGULAR_ONE - 1; i < mean.length / d; i += ROWS_A_SINGULAR_ONE) {
       std[i * d] = 0;
       for (int k = i * d * d; scaleTril.length > 0 && k < (i + 1) * d * d; k += d) {

@@ -140,9 +140,10 @@ public final class Wasserstein2 extends Formula {
   /**
    * The bound of {@code R = Σ d² + e²}, {@code e = σq − σp}. With u the unit roundoff, a the margin that the tolerance leaves above the
    * unit, and σ within ε: d and e have one rounding, and a square is in 2·64 sums of its chunk and three of chunks. Standard deviations as
-   * they are given are exact, and so are roots that are rounded to none, as 1 of a log-variance of 0. Others move e by {@code ε(σq + σp)} at most, and R, by Cauchy's inequality, by {@code 2x + x²} of itself, with
-   * {@code x² = ε² Σ (σq + σp)²/R ≤ 2ε² (Σ σq² + Σ σp²)/R}. That is below a where {@code x ≤ 0.47a}, hence a noise of {@code 9 ε² Σσ²/a}.
-   * Sums below LEAST may have lost what underflows; a chunk in float begins with its least normal number, which is below the noise of LEAST.
+   * they are given are exact, and so are roots that need no rounding, such as 1, of a log-variance of 0. Others move e by {@code ε(σq + σp)}
+   * at most, and R, by Cauchy's inequality, by {@code 2x + x²} of itself, with {@code x² = ε² Σ (σq + σp)²/R ≤ 2ε² (Σ σq² + Σ σp²)/R}. That is
+   * below a where {@code x ≤ 0.47a}, hence a noise of {@code 9 ε² Σσ²/a}. Sums below {@link #LEAST32} a dimension may have lost what underflows.
+   * A chunk in float begins with 2⁻¹²⁶, which the noises of both rows together cover: they are 1.24 times that at D = 1, 2.4 at 2, and grow with D.
    */
   private static final class Bound extends TileBound {
     /** Least sum of squares a dimension in which underflow cannot show. */

@@ -9,6 +9,7 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Crew;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
@@ -266,22 +267,23 @@ public final class MixtureDivergences {
     void compute(int from, int to, double[] out);
   }
 
-  /** The terms of a mixture that is in several blocks, until all of these are done. */
+  /** A mixture that is in several blocks, whose terms are added in the components' order: those of a block wait for the ones before. */
   private final class Cut {
-    private final int first;
-    private final double[] terms;
-    private int left;
+    private final Map<Integer, double[]> waiting = new HashMap<>();
+    private int next;
 
-    Cut(int m, int blocks) {
-      first = q.offsets[m];
-      terms = new double[(q.offsets[m + 1] - first) * p.size()];
-      left = blocks;
+    Cut(int first) {
+      next = first;
     }
 
-    /** Takes the terms of components from one on; returns whether no block is left. */
-    synchronized boolean add(int from, double[] some) {
-      System.arraycopy(some, 0, terms, (from - first) * p.size(), some.length);
-      return --left == 0;
+    /** Takes the terms of components from one on; returns the component before which all were added. */
+    synchronized int add(int from, double[] some, double[] out) {
+      waiting.put(from, some);
+      for (double[] terms; (terms = waiting.remove(next)) != null; ) {
+        MixtureDivergences.this.add(next, terms, out);
+        next += terms.length / p.size();
+      }
+      return next;
     }
   }
 
@@ -305,23 +307,13 @@ public final class MixtureDivergences {
           terms.compute(from, to, some);
           int m = mixture(from);
           if (q.offsets[m] == from && q.offsets[m + 1] <= to) {
-            add(m, to, some, out);
-            return;
-          }
-          int end = q.offsets[m + 1];
-          Cut cut =
-              cuts.computeIfAbsent(
-                  m, _ -> new Cut(m, place(ends, end) - place(ends, q.offsets[m])));
-          if (cut.add(from, some)) {
+            add(from, some, out);
+          } else if (cuts.computeIfAbsent(m, _ -> new Cut(q.offsets[m])).add(from, some, out)
+              == q.offsets[m + 1]) {
             cuts.remove(m);
-            add(m, end, cut.terms, out);
           }
         });
     return out;
-  }
-
-  private static int place(int[] ends, int component) {
-    return Arrays.binarySearch(ends, component);
   }
 
   /** Returns the mixture of a component of q. */
@@ -330,13 +322,13 @@ public final class MixtureDivergences {
     return found < 0 ? -found - 2 : found;
   }
 
-  /** Adds the terms of q's components from mixture m on to a matrix. */
-  private void add(int m, int to, double[] terms, double[] out) {
-    for (int k = 0; q.offsets[m] < to; m++) {
-      for (int a = q.offsets[m]; a < q.offsets[m + 1]; a++) {
-        for (int n = 0; n < p.size(); n++) {
-          out[m * p.size() + n] += terms[k++];
-        }
+  /** Adds the terms of q's components from one on to a matrix. */
+  private void add(int from, double[] terms, double[] out) {
+    int m = mixture(from);
+    for (int a = from, k = 0; k < terms.length; a++) {
+      m += a == q.offsets[m + 1] ? 1 : 0;
+      for (int n = 0; n < p.size(); n++) {
+        out[m * p.size() + n] += terms[k++];
       }
     }
   }

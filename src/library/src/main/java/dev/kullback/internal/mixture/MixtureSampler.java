@@ -59,7 +59,7 @@ final class MixtureSampler extends Worker {
       double[] estimates,
       double[] errors) {
     int columns = g.size();
-    int most = Math.min(samples, Math.clamp(NUMBERS / (f.dimension + columns), TASK, MOST_SAMPLES));
+    int most = Math.min(samples, Math.clamp(NUMBERS / (f.dimension + columns), 1, MOST_SAMPLES));
     if (components.length < most) {
       components = new int[most];
       distances = new double[most][f.dimension];

@@ -276,8 +276,8 @@ final class FloatNearForm {
    * that is followed by another 2⁻⁹⁰, as vectors with a subnormal number took 30 times as long (Intel, CPU family 6). Of mixed kinds u is within {@code δ =
    * 2⁻⁴⁷}, in double {@code 2⁻⁹⁶·⁹}: two variances have 2⁻⁹⁸ each, as {@link Variance} has, and their parts, and the difference of the second parts,
    * a rounding squared. As H is about ½u², the sum 2 KL is within {@code Σ|u|δ ≤ δ √(4D KL)}, which is δ √(D/KL) of it, and at most 6.8e-7
-   * or, in double, 3.5e-13. Variances that both have {@link #INEXACT exact} differ exactly: second parts that lie on both sides of 0 may differ by
-   * a digit more than one has, but then the first parts differ by more.
+   * or, in double, 3.5e-13. Variances that both have {@link #INEXACT exact} differ exactly: of two different kinds
+   * only a σ² has a second part, so that the second parts subtract without rounding.
    *
    * @param isExact whether all variances are
    */
@@ -388,7 +388,8 @@ final class FloatNearForm {
   @SuppressWarnings("cast") // redundant in double
   private static boolean isHeld(Variance v) {
     double rounded = (float) v.toDouble();
-    return v.toDouble() - rounded + v.restToDouble() == rest(v);
+    return Math.abs(rounded) <= Float.MAX_VALUE
+        && v.toDouble() - rounded + v.restToDouble() == rest(v);
   }
 
   private static boolean isExact(DiagonalBatch q, int i, DiagonalBatch p, int j) {

@@ -312,10 +312,11 @@ final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<f
 </#if>
 <#if name != "Kl">
 
-  /** Keeps squares, or sums of such, from what is subnormal, which takes vectors 30 times as long (Intel, CPU family 6); noises are far above it. */
 <#if start?has_content>
+  /** Keeps sums of squares from being subnormal, which takes vectors 30 times as long (Intel, CPU family 6); the bound's noise covers it. */
   private static final float TINY = ${start};
 <#else>
+  /** Keeps squares from being subnormal, which takes vectors 30 times as long (Intel, CPU family 6); noises are far above it. */
   @SuppressWarnings("cast") // redundant in double
   private static final float TINY = (float) (Float.SIZE == 32 ? 0x1p-60 : 0x1p-700);
 </#if>

@@ -141,7 +141,7 @@ public final class ${class} {
 
   public static final double ALIKE_LOG = 0x1p-2;
 
-  /** Coefficients of {@code artanh s = s + s³ (1/3 + s²/5 + …)}, the last first; the next term is 2⁻⁵⁶ of the sum. */
+  /** Coefficients of {@code artanh s = s + s³ (1/3 + s²/5 + …)}, the last first; of |s| up to 1/15, the next term is 2⁻⁷³ of the sum. */
   private static final double[] ARTANH = Series.artanh(8, 0);
 
   /** Coefficients of {@code e^s = 1 + s + s² (1/2! + s/3! + …)}, likewise; the next term is 2⁻⁵⁹ of the sum. */
@@ -156,7 +156,7 @@ public final class ${class} {
    * Returns the half term for scales of one kind that double kernels hold. With {@code a = (q − p)/p} and {@code b = (q − p)/q} of the scales
    * and {@code s = a + b}, the logarithm of their quotient is {@code arsinh(s/2) = (s − s³ g(s²))/2} and {@code a − b = ab}. So a term of
    * variances is {@code (ab + s³ g)/2}, and of standard deviations {@code s (a + s² g)}. There is no division but by one scale alone, and
-   * nothing cancels. Returns NaN where the scales are not alike, and no finite number where the means are too far apart.
+   * less than a tenth of a term cancels. Returns NaN where the scales are not alike, and no finite number where the means are too far apart.
    *
    * @param d μq − μp
    */
