@@ -15,6 +15,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Deque;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.ConcurrentLinkedDeque;
@@ -25,6 +26,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -97,7 +99,7 @@ public final class Load {
   private void fill() throws IOException {
     int references = (int) number("references", 1000);
     for (int first = 0; first < references; first += RECORDS) {
-      put(first, Math.min(RECORDS, references - first));
+      put(records(first, Math.min(RECORDS, references - first)));
     }
     send("/commit", "POST", new byte[0]);
   }
@@ -120,8 +122,14 @@ public final class Load {
     isRight &= p99 <= number("p99", 0) || number("p99", 0) == 0;
     int replace = (int) number("replace", 0);
     if (replace > 0) {
+      int references = (int) number("references", 1000);
+      var records =
+          IntStream.rangeClosed(0, seconds)
+              .map(i -> (int) ((long) i * replace % references))
+              .mapToObj(first -> records(first, Math.min(replace, references - first)))
+              .toList();
       var beside = new Phase(seconds);
-      var writer = Thread.ofPlatform().daemon().start(() -> replace(replace));
+      var writer = Thread.ofPlatform().daemon().start(() -> replace(records));
       beside.run();
       writer.interrupt();
       isRight &= beside.print("beside %d replacements a second".formatted(replace), seconds);
@@ -225,11 +233,11 @@ public final class Load {
     }
   }
 
-  private void replace(int count) {
-    int references = (int) number("references", 1000);
+  /** Sends one of these a second, made before as that takes a core for some time. */
+  private void replace(List<byte[]> records) {
     try {
-      for (int first = 0; ; first = (first + count) % references) {
-        put(first, Math.min(count, references - first));
+      for (byte[] some : records) {
+        put(some);
         Thread.sleep(Duration.ofSeconds(1));
       }
     } catch (IOException e) {
@@ -238,14 +246,18 @@ public final class Load {
     }
   }
 
-  private void put(int first, int count) throws IOException {
+  private byte[] records(int first, int count) {
     var body =
         ByteBuffer.allocate(count * (Long.BYTES + 2 * d * Float.BYTES))
             .order(ByteOrder.LITTLE_ENDIAN);
     for (int i = 0; i < count; i++) {
       gaussian(body.putLong(first + i));
     }
-    int status = send("/gaussians", "PUT", body.array());
+    return body.array();
+  }
+
+  private void put(byte[] records) throws IOException {
+    int status = send("/gaussians", "PUT", records);
     if (status != 200) {
       throw new IOException("PUT: " + status);
     }
