@@ -43,6 +43,7 @@ import java.util.stream.Stream;
  * seconds=10
  * k=10
  * replace=0         references to replace each second, in a second round of as many seconds
+ * puts=1            requests each second that replace them
  * p99=0             the most ms for the 99th percentile; 0: any
  * ratio=0           the most that it may become by replacements, times what it is without; 0: any
  * </pre>
@@ -123,16 +124,19 @@ public final class Load {
     int replace = (int) number("replace", 0);
     if (replace > 0) {
       int references = (int) number("references", 1000);
+      int puts = Math.max(1, (int) number("puts", 1));
+      int some = Math.ceilDiv(replace, puts);
       var records =
-          IntStream.rangeClosed(0, seconds)
-              .map(i -> (int) ((long) i * replace % references))
-              .mapToObj(first -> records(first, Math.min(replace, references - first)))
+          IntStream.rangeClosed(0, seconds * puts)
+              .map(i -> (int) ((long) i * some % references))
+              .mapToObj(first -> records(first, Math.min(some, references - first)))
               .toList();
       var beside = new Phase(seconds);
-      var writer = Thread.ofPlatform().daemon().start(() -> replace(records));
+      var writer = Thread.ofPlatform().daemon().start(() -> replace(records, puts));
       beside.run();
       writer.interrupt();
-      isRight &= beside.print("beside %d replacements a second".formatted(replace), seconds);
+      isRight &=
+          beside.print("beside %d times %d replacements a second".formatted(puts, some), seconds);
       double ratio = beside.quantile(0.99, seconds) / p99;
       System.out.printf("%np99 beside replacements over p99 without: %.2f%n", ratio);
       isRight &= ratio <= number("ratio", 0) || number("ratio", 0) == 0;
@@ -233,12 +237,12 @@ public final class Load {
     }
   }
 
-  /** Sends one of these a second, made before as that takes a core for some time. */
-  private void replace(List<byte[]> records) {
+  /** Sends records that were made before, as that takes a core for some time. */
+  private void replace(List<byte[]> records, int aSecond) {
     try {
       for (byte[] some : records) {
         put(some);
-        Thread.sleep(Duration.ofSeconds(1));
+        Thread.sleep(Duration.ofSeconds(1).dividedBy(aSecond));
       }
     } catch (IOException e) {
       System.err.println(e);
