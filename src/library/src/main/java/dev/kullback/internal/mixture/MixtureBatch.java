@@ -32,6 +32,10 @@ public final class MixtureBatch {
     return offsets.length - 1;
   }
 
+  int componentCount(int m) {
+    return offsets[m + 1] - offsets[m];
+  }
+
   /** Returns the components of mixture m, of those of all. */
   public static Batch part(Batch components, int[] offsets, int m) {
     if (offsets.length == 2) {

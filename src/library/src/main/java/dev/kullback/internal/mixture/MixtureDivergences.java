@@ -378,7 +378,7 @@ public final class MixtureDivergences {
         first.add(q.offsets[m]);
         length = own;
       }
-      int count = q.offsets[m + 1] - q.offsets[m];
+      int count = q.componentCount(m);
       int rows =
           own <= most
               ? count
@@ -392,8 +392,8 @@ public final class MixtureDivergences {
 
   /** Returns how many divergences of components a row may need: from all of p, and from each other. */
   private long divergences(int m) {
-    int count = q.offsets[m + 1] - q.offsets[m];
-    return (long) count * omega.length + (long) count * count;
+    long count = q.componentCount(m);
+    return count * omega.length + count * count;
   }
 
   /** Returns q's components as {@link #across} takes them, written out once if they are to be, not each part in each call. */
@@ -421,7 +421,7 @@ public final class MixtureDivergences {
     }
     long length = 0;
     for (int m = mixture(from); m < q.size() && q.offsets[m] < to; m++) {
-      length += (long) rows(m, from, to) * (q.offsets[m + 1] - q.offsets[m]);
+      length += (long) inside(m, from, to) * q.componentCount(m);
     }
     int[] rows = new int[Math.toIntExact(length)];
     int[] columns = new int[rows.length];
@@ -440,7 +440,7 @@ public final class MixtureDivergences {
   }
 
   /** Returns how many of a mixture's components are in [from, to). */
-  private int rows(int m, int from, int to) {
+  private int inside(int m, int from, int to) {
     return Math.min(to, q.offsets[m + 1]) - Math.max(from, q.offsets[m]);
   }
 
