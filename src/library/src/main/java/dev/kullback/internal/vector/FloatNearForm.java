@@ -273,19 +273,19 @@ final class FloatNearForm {
 
   /**
    * Returns the least KL of which what D terms lose by underflow is below a rounding: in float at most 2⁻¹⁴⁸ each, which 2⁻¹²⁴ can bear; of a way
-   * that is followed by another 2⁻⁹⁰, as vectors with a subnormal number took 30 times as long (Intel, CPU family 6). Of mixed kinds u is within {@code δ =
-   * 2⁻⁴⁷}, in double {@code 2⁻⁹⁶·⁹}: two variances have 2⁻⁹⁸ each, as {@link Variance} has, and their parts, and the difference of the second parts,
-   * a rounding squared. As H is about ½u², the sum 2 KL is within {@code Σ|u|δ ≤ δ √(4D KL)}, which is δ √(D/KL) of it, and at most 6.8e-7
-   * or, in double, 3.5e-13. Variances that both have {@link #INEXACT exact} differ exactly: of two different kinds
-   * only a σ² has a second part, so that the second parts subtract without rounding.
+   * that is followed by another 2⁻⁹⁰, as vectors with a subnormal number took 30 times as long (Intel, CPU family 6). Of mixed kinds u is in float within {@code δ =
+   * 2⁻⁴⁷}: two parts of a variance, and the difference of the second parts, have a rounding squared each. As H is about ½u², the sum 2 KL is within {@code Σ|u|δ ≤
+   * δ √(4D KL)}, which is δ √(D/KL) of it, and at most 6.8e-7. Variances that both have {@link #INEXACT exact} differ exactly: of two different kinds
+   * only a σ² has a second part, so that the second parts subtract without rounding. In double no form is better: {@link PairKl#stable}, too, subtracts two parts of
+   * double, of a {@link Variance}, so that below this it would take a hundred times as long to no avail.
    *
    * @param isExact whether all variances are
    */
   static double leastKl(int dimension, Way way, boolean isExact) {
     return dimension
-        * (way == Way.MIXED && !isExact
-            ? Float.SIZE == 32 ? 0x1p-53 : 0x1p-111
-            : !IS_FOLLOWED ? 0x1p-1000 : way.isUp() ? 0x1p-124 : 0x1p-90)
+        * (!IS_FOLLOWED
+            ? 0x1p-1000
+            : way == Way.MIXED && !isExact ? 0x1p-53 : way.isUp() ? 0x1p-124 : 0x1p-90)
         * way.down;
   }
 
@@ -553,7 +553,7 @@ final class FloatNearForm {
   /** Whether a KL other than 0 is within the contract: this precision holds the scales, and neither underflow nor {@link #LIMIT} shows. */
   private static boolean isRight(
       double kl, Way way, DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    boolean isExact = way.isMixed() && isExact(q, i, p, j);
+    boolean isExact = IS_FOLLOWED && way.isMixed() && isExact(q, i, p, j);
     return kl >= leastKl(q.dimension(), way, isExact)
         && kl < mostKl(q.dimension(), way)
         && (way != Way.MIXED_UP_SCALED || isExact)

@@ -163,7 +163,7 @@ final class FloatNearKernel {
     if (way != Way.MIXED_UP_SCALED) {
       left = t.settle(kl, FloatNearForm.leastKl(d, way, false));
     }
-    if (left > 0 && way.isMixed() && mayBeExact(t, q, p)) {
+    if (left > 0 && FloatNearForm.IS_FOLLOWED && way.isMixed() && mayBeExact(t, q, p)) {
       putNaN(t, FloatNearForm.inexactRows(q), FloatNearForm.inexactRows(p));
       left = t.settle(kl, FloatNearForm.leastKl(d, way, true));
     }
