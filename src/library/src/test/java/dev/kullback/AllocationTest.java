@@ -11,6 +11,7 @@ import dev.kullback.testing.WarmCalls;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
@@ -114,6 +115,78 @@ class AllocationTest {
     }
   }
 
+  /** Scales that are stated in two ways, of near-duplicates and of Gaussians that are equal but for the rounding of these: each divergence goes pair by pair somewhere. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void warmCallsOfTwoKindsAllocateNothing(Backend backend) {
+    int n = 9;
+    int m = 35;
+    int[] indices = new int[3 * n];
+    double[] values = new double[n * m];
+    double[] cotangent = new double[n * m];
+    Arrays.fill(cotangent, 1);
+    Query three = Query.nearest(3);
+    for (Divergence divergence :
+        List.of(
+            Divergence.KL,
+            Divergence.REVERSE_KL,
+            Divergence.JEFFREYS,
+            Divergence.BHATTACHARYYA,
+            Divergence.HELLINGER,
+            Divergence.renyi(0.3),
+            Divergence.renyi(2),
+            Divergence.WASSERSTEIN_2)) {
+      try (KlEngine engine = KlEngine.builder().backend(backend).divergence(divergence).build()) {
+        List<Runnable> calls = new ArrayList<>();
+        for (boolean isDouble : new boolean[] {false, true}) {
+          for (int d : new int[] {2, 9}) {
+            DiagonalGaussians q = ofTwo(Batch.Kind.STD, isDouble, n, d).gaussians();
+            Batch columns = ofTwo(Batch.Kind.LOG_VARIANCE, isDouble, m, d);
+            DiagonalGaussians p = columns.gaussians();
+            DiagonalGaussians ofRows = columns.rows(0, n).gaussians();
+            calls.add(() -> engine.pairwise(q, p, values));
+            calls.add(() -> engine.aligned(q, ofRows, values));
+            calls.add(() -> engine.search(q, p, three, indices, values));
+          }
+        }
+        Runnable[] all = calls.toArray(Runnable[]::new);
+        check(
+            backend + " of two kinds, " + divergence,
+            () -> {
+              for (Runnable call : all) {
+                call.run();
+              }
+            });
+      }
+    }
+    for (Divergence divergence :
+        new Divergence[] {Divergence.KL, Divergence.JEFFREYS, Divergence.SQUARED_WASSERSTEIN_2}) {
+      DiagonalGaussians q = ofTwo(Batch.Kind.STD, true, n, 9).gaussians();
+      DiagonalGaussians p = ofTwo(Batch.Kind.LOG_VARIANCE, true, m, 9).gaussians();
+      double[] mean = new double[n * 9];
+      double[] scale = new double[n * 9];
+      try (KlEngine engine = KlEngine.builder().backend(backend).divergence(divergence).build()) {
+        KlGradient gradient = engine.gradient().q(mean, scale);
+        check(
+            backend + " gradient of two kinds, " + divergence,
+            () -> gradient.pairwise(q, p, cotangent));
+      }
+    }
+  }
+
+  /** One Gaussian throughout, every other time with another mean and scale 1e-5 away. */
+  private static Batch ofTwo(Batch.Kind kind, boolean isDouble, int size, int dimension) {
+    Random random = new Random(9);
+    double[] mean = new double[size * dimension];
+    double[] std = new double[size * dimension];
+    for (int k = 0; k < mean.length; k++) {
+      double away = k / dimension % 2 * 1e-5;
+      mean[k] = 1 + away * random.nextGaussian();
+      std[k] = 1.5 + k % dimension + away * random.nextGaussian();
+    }
+    return Batch.ofStd(kind, isDouble, mean, std, dimension);
+  }
+
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void warmReductionsAllocateNothing(Backend backend) {
@@ -182,6 +255,11 @@ class AllocationTest {
         String what = "index " + query;
         check(what, () -> index.query(mean, d, std, d, query, most, values, proven));
       }
+      index.add(
+          new Random(7).longs(m / 2).toArray(),
+          DiagonalGaussians.ofLogVariance(
+              Arrays.copyOf(mean, m / 2 * d), logs(Arrays.copyOf(std, m / 2 * d)), d));
+      check("index of two kinds", () -> index.query(mean, d, std, d, 10, found, kl));
       index.remove(ids[0], ids[7]);
       index.replace(new long[] {ids[1]}, DiagonalGaussians.ofVariance(ones(d), ones(d), d));
       check("index that changed", () -> index.query(mean, 0, std, 0, 10, found, kl));
@@ -193,6 +271,15 @@ class AllocationTest {
       index.add(LongStream.range(0, m).toArray(), full);
       check("full covariance of an index", () -> index.get(7, mean, std));
     }
+  }
+
+  /** Returns log-variances. */
+  private static float[] logs(float[] std) {
+    float[] logs = new float[std.length];
+    for (int k = 0; k < logs.length; k++) {
+      logs[k] = (float) (2 * Math.log(std[k]));
+    }
+    return logs;
   }
 
   private static double[] ones(int n) {

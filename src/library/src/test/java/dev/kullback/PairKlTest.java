@@ -3,6 +3,7 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.formula.PairKl;
+import dev.kullback.internal.formula.ScaleRatio;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Batch.Kind;
 import dev.kullback.testing.BigFloat;
@@ -47,7 +48,7 @@ class PairKlTest {
     Batch q = new Batch(kind, true, new double[1], new double[] {scaleQ}, 1);
     Batch p = new Batch(other, true, new double[1], new double[] {scaleP}, 1);
     double expected = new Oracle(q, p).kl(0, 0).toDouble();
-    double actual = PairKl.stable(q.gaussians().batch, 0, p.gaussians().batch, 0);
+    double actual = PairKl.stable(new ScaleRatio(), q.gaussians().batch, 0, p.gaussians().batch, 0);
     double error = expected == 0 ? actual : Math.abs(actual / expected - 1);
     assertThat(error)
         .as("%s %s, %s %s: %s, not %s", kind, scaleQ, other, scaleP, actual, expected)

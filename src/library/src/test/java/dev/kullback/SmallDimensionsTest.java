@@ -3,7 +3,10 @@ package dev.kullback;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.PairKl;
+import dev.kullback.internal.formula.ScaleRatio;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.SmallOperands;
@@ -27,6 +30,8 @@ class SmallDimensionsTest {
 
   private static final int MOST = 20;
 
+  private static final ScaleRatio SCALES = new ScaleRatio();
+
   /** First column of a block that is not the first. */
   private static final int COLUMN0 = 32;
 
@@ -36,17 +41,26 @@ class SmallDimensionsTest {
   void everySize(Kind kind, int d, boolean isDouble) {
     Random random = new Random(d);
     Batch batch = batch(kind, isDouble, COLUMN0 + MOST, d, random);
+    Kind other = Kind.values()[(kind.ordinal() + d) % Kind.values().length];
+    Batch others = batch(other, isDouble, COLUMN0 + MOST, d, new Random(d));
     BlockTarget target = new BlockTarget();
     for (int n = 1; n <= MOST; n++) {
       for (int m = 1; m <= MOST; m++) {
         DiagonalBatch q = batch.rows(random.nextInt(9), 9 + n).gaussians().batch;
         DiagonalBatch p = batch.rows(0, COLUMN0 + m).gaussians().batch;
-        SmallOperands operands = new SmallOperands();
-        operands.pack(q, p, false, new Worker());
-        check(operands, n, 0, target);
-        check(operands, n, COLUMN0, target);
+        check(q, p, target);
+        if (d <= SmallKernel.MOST_OF_OTHER_KINDS) {
+          check(q, others.rows(0, COLUMN0 + m).gaussians().batch, target);
+        }
       }
     }
+  }
+
+  private static void check(DiagonalBatch q, DiagonalBatch p, BlockTarget target) {
+    SmallOperands operands = new SmallOperands();
+    operands.pack(q, p, false, new Worker());
+    check(operands, q.size(), 0, target);
+    check(operands, q.size(), COLUMN0, target);
   }
 
   /** Compares the block of n rows from a column on; what lies around it in the target's memory stays as it is. */
@@ -57,12 +71,14 @@ class SmallDimensionsTest {
     int stride = m + n % 3;
     target.useBlock(true, (n + 1) * stride, 0, 0, stride);
     Arrays.fill(target.block(), GUARD);
-    new SmallKernel(new Worker()).block(operands, 0, n, column0, m, target);
+    Worker worker = new Worker();
+    new SmallKernel(worker, new Pair(Kl.FORWARD, worker), _ -> true)
+        .block(operands, 0, n, column0, m, target);
     double[] expected = new double[target.block().length];
     Arrays.fill(expected, GUARD);
     for (int i = 0; i < n; i++) {
       for (int j = column0; j < m; j++) {
-        expected[i * stride + j] = PairKl.of(q, i, p, j);
+        expected[i * stride + j] = PairKl.of(SCALES, q, i, p, j);
       }
     }
     String what = "%d x %d from column %d".formatted(n, m, column0);
@@ -85,7 +101,7 @@ class SmallDimensionsTest {
           continue; // tiles', which laws and regimes cover as they do those of more dimensions
         }
         double[] expected = new double[q.size() * m];
-        Arrays.setAll(expected, at -> PairKl.of(q.batch, at / m, p.batch, at % m));
+        Arrays.setAll(expected, at -> PairKl.of(SCALES, q.batch, at / m, p.batch, at % m));
         Check.sameBits("double", m, expected, engine.pairwise(q, p, new double[expected.length]));
         Check.sameBits("float", m, Batch.narrowed(expected), engine.pairwise(q, p));
       }

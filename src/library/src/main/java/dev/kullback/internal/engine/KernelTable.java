@@ -247,7 +247,7 @@ enum KernelTable {
   /** Makes a thread's kernel with vectors. */
   Object ready(Kernels k) {
     return switch (this) {
-      case SMALL -> new SmallKernel(k.worker);
+      case SMALL -> small(k);
       case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF, FLOAT_CHERNOFF_NEAR_ONE ->
           tiles(k, dimension -> k.isReadyToRecompute(toRecompute, dimension));
       case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF, CHERNOFF_NEAR_ZERO, CHERNOFF_NEAR_ONE ->
@@ -285,6 +285,12 @@ enum KernelTable {
     };
   }
 
+  private Object small(Kernels k) {
+    KernelGroup[] nearKinds = nearKinds();
+    return new SmallKernel(
+        k.worker, k.pair, dimension -> k.isReadyToRecompute(nearKinds, dimension));
+  }
+
   private Object tiles(Kernels k, IntPredicate isRefinementReady) {
     KernelGroup[] nearKinds = nearKinds();
     return new TileKernel(
@@ -298,7 +304,7 @@ enum KernelTable {
 
   private KernelGroup[] nearKinds() {
     return switch (this) {
-      case FLOAT, DOUBLE -> NEAR_KINDS.groups;
+      case SMALL, FLOAT, DOUBLE -> NEAR_KINDS.groups;
       case FLOAT_JEFFREYS, JEFFREYS -> JEFFREYS_NEAR_KINDS.groups;
       case FLOAT_CHERNOFF,
           FLOAT_CHERNOFF_NEAR_ONE,
@@ -426,6 +432,7 @@ enum KernelTable {
     groups.addAll(List.of(row.groups));
     if (q instanceof DiagonalBatch a
         && p instanceof DiagonalBatch b
+        && (row != SMALL || a.kind() != b.kind()) // it has all others of one kind
         && formula.isOfOtherKinds(a, b, a.isDouble() || b.isDouble() || formula.needsDouble())) {
       groups.addAll(List.of(row.nearKinds()));
     }

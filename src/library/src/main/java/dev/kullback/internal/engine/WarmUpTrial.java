@@ -6,6 +6,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.MergerBounds;
+import dev.kullback.internal.formula.NearTerm;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.PairGradient;
 import dev.kullback.internal.formula.PairKl;
@@ -287,7 +288,15 @@ final class WarmUpTrial {
         }
       }
     }
-    return true;
+    return formula.nearTerm() != NearTerm.KL || smallOfTwoKinds();
+  }
+
+  /** Tries the same of few dimensions, which are no tiles. */
+  private boolean smallOfTwoKinds() {
+    MadeUpGaussians normal = MadeUpGaussians.normal(SmallKernel.MOST_OF_OTHER_KINDS, false);
+    Batch q = normal.around(ROWS, random, NEAR).diagonal(Scale.STD, true);
+    Batch p = normal.around(COLUMNS, random, NEAR).diagonal(Scale.LOG_VARIANCE, true);
+    return tryOut(() -> matrices(cold, q, p), () -> matrices(ready, q, p));
   }
 
   private static TileKernel tiles(Formula formula) {

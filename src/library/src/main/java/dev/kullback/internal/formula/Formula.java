@@ -118,7 +118,7 @@ public abstract class Formula {
   abstract Full full(Worker worker);
 
   /** Returns the divergence of q_i and N(0, I) by a form of its own, or NaN where there is none. */
-  double standard(Batch q, int i) {
+  double standard(ScaleRatio scales, Batch q, int i) {
     return Double.NaN;
   }
 

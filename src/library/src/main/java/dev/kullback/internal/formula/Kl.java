@@ -42,23 +42,23 @@ public final class Kl extends Formula {
 
   @Override
   double stable(ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return PairKl.stable(q, i, p, j);
+    return PairKl.stable(scales, q, i, p, j);
   }
 
   @Override
   double fast(ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return PairKl.of(q, i, p, j);
+    return PairKl.of(scales, q, i, p, j);
   }
 
   @Override
   double precise(ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return PairKl.precise(q, i, p, j);
+    return PairKl.precise(scales, q, i, p, j);
   }
 
   @Override
-  double standard(Batch q, int i) {
+  double standard(ScaleRatio scales, Batch q, int i) {
     return switch (q) {
-      case DiagonalBatch d -> PairKl.standard(d, i);
+      case DiagonalBatch d -> PairKl.standard(scales, d, i);
       case FullBatch f -> FullPair.standard(f, i);
       case LowRankBatch _ -> Double.NaN;
     };
@@ -90,7 +90,7 @@ public final class Kl extends Formula {
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {
         worker.pass(terms);
-        out.put(i, j, q == p && i == j ? 0 : PairKl.of(q, i, p, j));
+        out.put(i, j, q == p && i == j ? 0 : PairKl.of(scales, q, i, p, j));
       }
     }
   }

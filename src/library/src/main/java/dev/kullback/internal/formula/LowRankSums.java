@@ -106,6 +106,7 @@ public abstract class LowRankSums {
 
   private final Variance vq = new Variance();
   private final Variance vp = new Variance();
+  private final ScaleRatio scales = new ScaleRatio();
 
   /** Whose values are at hand, as the pairs of a column have p in common. */
   private @Nullable LowRankBatch ofP;
@@ -321,7 +322,7 @@ public abstract class LowRankSums {
       traceOfU = total(ofDiagonal, 2 * LANES);
     } else {
       takeUnlike(dimension, dq.kind(), dp.kind());
-      diagonal = 2 * PairKl.stable(dq, i, dp, j);
+      diagonal = 2 * PairKl.stable(scales, dq, i, dp, j);
     }
   }
 

@@ -143,7 +143,7 @@ public final class Pair implements BlockKernel<Operands<?>> {
     if (hasDeterministic && q.isDeterministic()) {
       return 0;
     }
-    double value = formula.standard(q, i);
+    double value = formula.standard(scales, q, i);
     if (Double.isNaN(value)) {
       return of(q, i, normal(q), 0);
     }

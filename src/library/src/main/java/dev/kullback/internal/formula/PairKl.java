@@ -52,9 +52,13 @@ public final class PairKl {
 
   private PairKl() {}
 
-  /** Returns KL(q_i ‖ p_j), to the contract of the batches' precision. */
-  public static double of(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return within(tolerance(q, p), q, i, p, j);
+  /**
+   * Returns KL(q_i ‖ p_j), to the contract of the batches' precision.
+   *
+   * @param scales the thread's, for scales that are stated differently
+   */
+  public static double of(ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    return within(tolerance(q, p), scales, q, i, p, j);
   }
 
   /** Returns the greatest error bound of {@link #of}'s difference form. */
@@ -63,13 +67,14 @@ public final class PairKl {
   }
 
   /** Returns KL(q_i ‖ p_j) to 1e-13, whatever the batches' precision. */
-  public static double precise(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return within(RANK_TOLERANCE, q, i, p, j);
+  public static double precise(ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    return within(RANK_TOLERANCE, scales, q, i, p, j);
   }
 
-  private static double within(double tolerance, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+  private static double within(
+      double tolerance, ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
     double kl = certain(tolerance, q, i, p, j);
-    return Double.isNaN(kl) ? stable(q, i, p, j) : kl;
+    return Double.isNaN(kl) ? stable(scales, q, i, p, j) : kl;
   }
 
   /** Returns KL by the difference form, or NaN where the error bound exceeds the tolerance. */
@@ -161,13 +166,13 @@ public final class PairKl {
    * <p>In units of 2⁻⁵³, a term is within 70: at x = ½, 5 units of x and the logarithm are 65 of their difference. A block's sum adds 63,
    * and the compensated sum of the blocks 2, which makes 1.5e-14.
    */
-  public static double stable(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return stable(q, i, p, j, !q.beyond64().get(i) && !p.beyond64().get(j));
+  public static double stable(ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    return stable(scales, q, i, p, j, !q.beyond64().get(i) && !p.beyond64().get(j));
   }
 
   /** Returns the stable form against p_j, or against N(0, I) if p is null. */
   private static double stable(
-      DiagonalBatch q, int i, @Nullable DiagonalBatch p, int j, boolean held) {
+      ScaleRatio scales, DiagonalBatch q, int i, @Nullable DiagonalBatch p, int j, boolean held) {
     int d = q.dimension();
     Scale kind = p == null ? q.kind() : p.kind();
     double sum = 0;
@@ -177,7 +182,7 @@ public final class PairKl {
       for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
         double mean = p == null ? 0 : p.mean(j * d + k);
         double scale = p == null ? kind.unit() : p.scale(j * d + k);
-        acc += term(q, i * d + k, kind, mean, scale, held);
+        acc += term(scales, q, i * d + k, kind, mean, scale, held);
       }
       double t = sum + acc;
       errors += Compensation.error(sum, acc, t);
@@ -187,7 +192,7 @@ public final class PairKl {
   }
 
   /** Returns KL(q_i ‖ N(0, I)). */
-  public static double standard(DiagonalBatch q, int i) {
+  static double standard(ScaleRatio scales, DiagonalBatch q, int i) {
     int d = q.dimension();
     double sum = 0;
     double errors = 0;
@@ -207,17 +212,17 @@ public final class PairKl {
     double tolerance = q.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
     double unit = unit64(d);
     double noise = noiseQ(q, i, unit) + 0.5 * unit * d; // for terms that may be −1
-    return isCertain(kl, noise, tolerance - unit) ? kl : stable(q, i, null, 0, held);
+    return isCertain(kl, noise, tolerance - unit) ? kl : stable(scales, q, i, null, 0, held);
   }
 
   /** Returns half a term of KL. */
   private static double term(
-      DiagonalBatch q, int k, Scale kind, double mean, double sp, boolean held) {
+      ScaleRatio scales, DiagonalBatch q, int k, Scale kind, double mean, double sp, boolean held) {
     double sq = q.scale(k);
     if (q.kind() != kind) {
-      return mixedTerm(q.kind(), sq, kind, sp) + square(q.mean(k), mean, kind, sp);
+      return mixedTerm(scales, q.kind(), sq, q.mean(k), kind, sp, mean, held);
     }
-    double alike = held ? AlikeTerm.of(kind, sq, sp, q.mean(k) - mean) : Double.NaN;
+    double alike = held ? AlikeTerm.of(kind, sq, sp, 0, q.mean(k) - mean) : Double.NaN;
     if (alike < Double.POSITIVE_INFINITY) {
       return alike;
     }
@@ -231,17 +236,41 @@ public final class PairKl {
     return half + square(q.mean(k), mean, kind, sp);
   }
 
-  /** Returns ½ (x − ln(1+x)) of scales that are stated differently. */
-  private static double mixedTerm(Scale kindQ, double sq, Scale kindP, double sp) {
-    Variance vq = Variance.of(kindQ, sq);
-    Variance vp = Variance.of(kindP, sp);
-    double x = Variance.excess(vq, vp);
-    if (Math.abs(x) < 0.5) {
-      return 0.5 * AlikeTerm.lessLog(x);
+  /** Returns half a term of scales that are stated differently, as variances of two parts. */
+  @SuppressWarnings("TooManyParameters")
+  private static double mixedTerm(
+      ScaleRatio scales,
+      Scale kindQ,
+      double sq,
+      double mq,
+      Scale kindP,
+      double sp,
+      double mp,
+      boolean held) {
+    Variance vq = scales.first;
+    Variance vp = scales.second;
+    vq.set(kindQ, sq);
+    vp.set(kindP, sp);
+    double alike =
+        held
+            ? AlikeTerm.of(
+                Scale.VARIANCE,
+                vq.toDouble(),
+                vp.toDouble(),
+                vq.restToDouble() - vp.restToDouble(),
+                mq - mp)
+            : Double.NaN;
+    if (alike < Double.POSITIVE_INFINITY) {
+      return alike;
     }
-    return farTerm(
-        x < Double.POSITIVE_INFINITY ? 0.5 * x : Variance.halfRatio(vq, vp),
-        Variance.logRatio(vq, kindQ, sq, vp, kindP, sp));
+    double x = Variance.excess(vq, vp);
+    double half =
+        Math.abs(x) < 0.5
+            ? 0.5 * AlikeTerm.lessLog(x)
+            : farTerm(
+                x < Double.POSITIVE_INFINITY ? 0.5 * x : Variance.halfRatio(vq, vp),
+                Variance.logRatio(vq, kindQ, sq, vp, kindP, sp));
+    return half + square(mq, mp, kindP, sp);
   }
 
   /** Returns ½ (x − ln(1+x)) of {@code |x| ≥ ½} by ½ x, which may be infinite, and the logarithm of 1 + x. */

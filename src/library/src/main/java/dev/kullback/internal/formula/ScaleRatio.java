@@ -9,12 +9,14 @@ import dev.kullback.internal.numerics.Variance;
  * Compares the variances of a dimension, the smaller one to the greater: {@code v ≤ V}. What it gives does not cancel however near they are,
  * does not overflow where they leave double's range, and is the same to the bit for p's and q's exchanged. For one thread.
  */
-final class ScaleRatio {
+public final class ScaleRatio {
   /** Difference of log-variances beyond which v/V underflows, with room to spare. */
   private static final double MOST_LOG = 800;
 
-  private final Variance first = new Variance();
-  private final Variance second = new Variance();
+  /** Working memory of comparisons of scales that are stated differently, {@link PairKl}'s as well. */
+  final Variance first = new Variance();
+
+  final Variance second = new Variance();
   private final DoubleDouble rest = new DoubleDouble();
   private final DoubleDouble weight = new DoubleDouble();
 

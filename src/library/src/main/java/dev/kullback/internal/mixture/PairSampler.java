@@ -88,6 +88,9 @@ public abstract class PairSampler {
 
     private final double[] shift;
 
+    private final Variance vq = new Variance();
+    private final Variance vp = new Variance();
+
     Diagonal(DiagonalBatch q, DiagonalBatch p) {
       super(q.dimension(), 0);
       this.q = q;
@@ -102,10 +105,7 @@ public abstract class PairSampler {
       for (int h = 0, k = i * d; h < d; h++, k++) {
         double sq = q.scale(k);
         double sp = p.scale(k);
-        double x =
-            q.kind() == p.kind()
-                ? q.kind().excess(sq, sp)
-                : Variance.excess(Variance.of(q.kind(), sq), Variance.of(p.kind(), sp));
+        double x = q.kind() == p.kind() ? q.kind().excess(sq, sp) : excess(sq, sp);
         excess[h] = x / (1 + Math.sqrt(1 + x));
         shift[h] = p.kind().standardize(q.mean(k) - p.mean(k), sp);
         if (Math.abs(x) < 0.5) {
@@ -114,6 +114,13 @@ public abstract class PairSampler {
           addLogs(0.5 * p.kind().logVariance(sp), 0.5 * q.kind().logVariance(sq));
         }
       }
+    }
+
+    /** Returns {@code σ_q²/σ_p² − 1} of scales that are stated differently. */
+    private double excess(double sq, double sp) {
+      vq.set(q.kind(), sq);
+      vp.set(p.kind(), sp);
+      return Variance.excess(vq, vp);
     }
 
     @Override

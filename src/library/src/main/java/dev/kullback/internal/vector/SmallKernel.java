@@ -2,6 +2,7 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.AlikeTerm;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
@@ -9,6 +10,7 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
+import java.util.function.IntPredicate;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;
@@ -34,9 +36,9 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   public static final int MOST_DIMENSIONS = 4;
 
   /**
-   * The same of batches that state their scales differently, for which {@link SmallAlike} has no term. At 3 and 4, near-duplicates take this
-   * kernel 490 and 630 ns a pair, and {@link TileKernel} 1.3 to 4.8, while usual pairs take .6 to .8 and .5 to 1.2; at 1 and 2, most usual pairs
-   * of float would be recomputed, in 17 and 5 ns instead of .4 and .5 (Intel with AVX-512, CPU family 6, JDK 25.0.3).
+   * The same of batches that state their scales differently. At 3 and 4, near-duplicates of float take {@link TileKernel} 1.3 and 1.5 ns a pair, and
+   * usual pairs as long as here; at 1 and 2, most usual pairs of float would be recomputed there, in 17 and 5 ns instead of .4 and .5 (Intel with
+   * AVX-512, CPU family 6, JDK 25.0.3).
    */
   public static final int MOST_OF_OTHER_KINDS = 2;
 
@@ -54,6 +56,8 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   private static final int STRIP = 1024;
 
   private final Worker worker;
+  private final Pair pair;
+  private final IntPredicate areOtherKindsReady;
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
 
   /** Tolerance − unit of a block's entries, see {@link PairKl#isCertain}. */
@@ -80,8 +84,11 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   /** Rows of a strip on their way to floats. */
   private final double[] strip = new double[ROWS * STRIP];
 
-  public SmallKernel(Worker worker) {
+  /** Makes a kernel of one thread. What it recomputes of batches of two kinds of scales goes pair by pair until vectors for that are ready. */
+  public SmallKernel(Worker worker, Pair pair, IntPredicate areOtherKindsReady) {
     this.worker = worker;
+    this.pair = pair;
+    this.areOtherKindsReady = areOtherKindsReady;
   }
 
   @Override
@@ -210,28 +217,38 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
       return;
     }
     boolean same = q.kind() == p.kind();
+    boolean lanes = same || areVariancesKept(q, p, count * V);
     boolean all = false;
-    if (!same || (q == p && count == 1)) { // perhaps all but the diagonal is certain
+    if (!lanes || (q == p && count == 1)) { // perhaps all but the diagonal is certain
       Arrays.fill(squares, 0, count * V, Double.POSITIVE_INFINITY);
       all = choose(operands, i, index, count, end);
     }
     int again = 0;
-    if (!all && same) {
+    if (!all && lanes) {
       again = count * V - Math.max(0, vectors[uncertain[count - 1]] + V - end);
-      double[] scales = SmallOperands.SCALES.of(p);
       worker.pass(Checkpoint.ofPlain((long) V * count * d));
-      SmallAlike.store(operands, scales, rows, index, vectors, uncertain, count, stable, squares);
+      SmallAlike.store(operands, i, rows, index, vectors, uncertain, count, stable, squares);
       all = choose(operands, i, index, count, end);
     }
     for (int k = 0; k < count * V && !all; k++) {
       if (open[k] != 0) {
         int n = uncertain[k / V];
-        again += same ? 0 : 1;
-        worker.pass(Checkpoint.ofPlain(d));
-        sums[n * V + k % V] = PairKl.of(q, i, p, vectors[n] + k % V);
+        again += lanes ? 0 : 1;
+        if (!lanes) {
+          q.countPair();
+          p.countPair();
+        }
+        sums[n * V + k % V] = pair.of(q, i, p, vectors[n] + k % V);
       }
     }
     worker.countAgain(0, again);
+  }
+
+  /** Whether batches of two kinds have their variances in two parts, or are to, as so many entries or those before are worth it. */
+  private boolean areVariancesKept(DiagonalBatch q, DiagonalBatch p, int open) {
+    return areOtherKindsReady.test(q.dimension())
+        && SmallOperands.areVariancesKept(q, open)
+        && SmallOperands.areVariancesKept(p, open);
   }
 
   /** Computes KL of the nth vector by the difference form. */
@@ -301,8 +318,9 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     int noises = SmallOperands.noises(operands.p());
     double margin = this.margin;
     double noise = rows[ROWS + index];
-    double alike =
-        operands.q().kind() == Scale.LOG_VARIANCE ? AlikeTerm.ALIKE_LOG : AlikeTerm.ALIKE;
+    Scale kind = operands.q().kind();
+    boolean areLogs = kind == Scale.LOG_VARIANCE && kind == operands.p().kind();
+    double alike = areLogs ? AlikeTerm.ALIKE_LOG : AlikeTerm.ALIKE;
     LongVector any = LongVector.zero(L);
     for (int n = 0; n < count; n++) {
       int j = vectors[uncertain[n]];

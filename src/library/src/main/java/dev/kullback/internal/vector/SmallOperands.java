@@ -7,6 +7,7 @@ import dev.kullback.internal.formula.AlikeTerm;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
@@ -19,6 +20,7 @@ import org.jspecify.annotations.Nullable;
  * columns [b][D][2][V], [b][V]   μ, 1/v; then offsetP, the last of a vector's 2 D + 1
  *         [N]                    noiseP, behind all of these
  * scales  [b][D][2][V]           the raw scale s, of precisions 1/s; 1/σ
+ * variances [b][D][4][V]         of batches of two kinds, columns and rows: v, what it lacks once it is rounded, 1/v, 1/√v
  * </pre>
  */
 public final class SmallOperands extends Operands<DiagonalBatch> {
@@ -40,6 +42,10 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
   /** Scales of a batch as columns, read where entries are recomputed. */
   static final DerivedForm<DiagonalBatch, double[]> SCALES =
       new DerivedForm<>(SmallOperands::packScales, s -> (long) Double.BYTES * s.length);
+
+  /** Variances of a batch in two parts, read where entries of two kinds of scales are recomputed. */
+  static final DerivedForm<DiagonalBatch, double[]> VARIANCES =
+      new DerivedForm<>(SmallOperands::packVariances, v -> (long) Double.BYTES * v.length);
 
   private final PanelForm.Memory<double[]> memory = new PanelForm.Memory<>();
   private @Nullable Columns columns;
@@ -64,6 +70,11 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
 
   Columns columns() {
     return Objects.requireNonNull(columns);
+  }
+
+  /** Whether a batch has its {@link #VARIANCES}, or so many entries that are recomputed are worth them. */
+  static boolean areVariancesKept(DiagonalBatch g, int entries) {
+    return VARIANCES.made(g) != null || g.isWorthForms(entries);
   }
 
   /** Index of the first noise in a batch's columns. */
@@ -127,5 +138,25 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
       }
     }
     return scales;
+  }
+
+  private static double[] packVariances(DiagonalBatch g) {
+    int d = g.dimension();
+    double[] variances = new double[padded(g) * 4 * d];
+    Variance variance = new Variance();
+    Checkpoint checkpoint = new Checkpoint();
+    for (int j = 0; j < g.size(); j++) {
+      checkpoint.pass(Checkpoint.ofPlain(d));
+      int to = j / V * V * 4 * d + j % V;
+      for (int h = 0; h < d; h++, to += 4 * V) {
+        variance.set(g.kind(), g.scale(j * d + h));
+        double v = variance.toDouble();
+        variances[to] = v;
+        variances[to + V] = variance.restToDouble();
+        variances[to + 2 * V] = 1 / v;
+        variances[to + 3 * V] = AlikeTerm.inverseStd(Scale.VARIANCE, v);
+      }
+    }
+    return variances;
   }
 }

@@ -64,10 +64,7 @@ public final class Verify {
   /** Shapes on which the bytes of warm calls are counted, one with tails of every width and one of few dimensions. */
   private static final int[][] WARM_SHAPES = {{18, 18, 129}, {5, 19, 3}};
 
-  /**
-   * The same of an index, with codes. It is the first in turn, whose references state σ as the query does: values of near duplicates that
-   * state something else are computed of objects (PairKl.mixedTerm), so such queries do allocate.
-   */
+  /** The same of an index, with codes. */
   private static final int[][] WARM_INDEX_SHAPES = {{2, 700, 24}};
 
   /** Calls between two readings of the count. */

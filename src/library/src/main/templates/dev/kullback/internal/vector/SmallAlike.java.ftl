@@ -28,6 +28,11 @@
 <#-- The same of other scales, by their inverses rq and rp. -->
 <#macro ratios>
       ${vector} more = ${of("PRECISION", sub("sp", "sq"), sub("sq", "sp"))};
+<#if !asVectors>
+      more += rest;
+<#elseif kind == "MIXED">
+      more = ${add("more", sub("lq", "lp"))};
+</#if>
       ${vector} a = ${mul("more", "rp")};
       ${vector} b = ${mul("more", "rq")};
       ${vector} s = ${add("a", "b")};
@@ -35,19 +40,20 @@
 <@horner "g" "LESS" 8 "t"/>
       ${vector} half = ${mul(of("STD", sum("s", sum("t", "g", "a"), mul("y", "y")), sum("y", "y", mul(sum("a", "b", mul(mul("s", "t"), "g")), "0.5"))), "0.5")};
 </#macro>
-<#assign ROWS = 4, DIMENSIONS = 4, KINDS = ["STD", "VARIANCE", "LOG_VARIANCE", "PRECISION"]>
+<#assign ROWS = 4, DIMENSIONS = 4, MIXED_DIMENSIONS = 2, KINDS = ["STD", "VARIANCE", "LOG_VARIANCE", "PRECISION"]>
 <#-- The index of the first row's s of dimension h, as SmallKernel lays rows out. -->
 <#function at h><#return 2 * ROWS + (3 * h + 2) * ROWS></#function>
 <#-- Goes through the listed vectors of columns, whose sums stay in registers: a loop for each dimension took 8.0 times the usual time, not 6.9 (D = 4, Intel, AVX-512). -->
-<#macro loop name>
+<#macro loop name dimensions=DIMENSIONS>
 <#global kind = name>
+<#local isMixed = kind == "MIXED", fields = isMixed?then(4, 2)>
   private static void store${kind?split("_")?first?lower_case?cap_first}(
-<@parameters/>
+<@parameters true/>
 <#if kind == "LOG_VARIANCE">
 <@coefficients "EXP" 12/>
 <#else>
 <@coefficients "LESS" 8/>
-<#list 0..<DIMENSIONS as h>
+<#list 0..<(isMixed?then(0, dimensions)) as h>
     DoubleVector rq${h} = ${broadcast("1 / rows[${at(h)} + index]")};
 </#list>
 </#if>
@@ -56,23 +62,33 @@
     for (int i = 0; i < count; i++) {
       int j = vectors[listed[i]];
       int k = j * (2 * d + 1);
-      int at = j * d * 2;
+      int at = j * d * ${fields};
       DoubleVector sum = ${zero()};
       DoubleVector squares = ${zero()};
-<#list 0..<DIMENSIONS as h>
+<#list 0..<dimensions as h>
 <#if h gt 0>
       if (d > ${h}) {
 <#else>
       {
 </#if>
-      DoubleVector w = ${load("scales", "at + ${2 * h + 1} * V")};
+      DoubleVector w = ${load("scales", "at + ${fields * (h + 1) - 1} * V")};
       DoubleVector y = ${mul(sub(broadcast("rows[${at(h) - 2 * ROWS} + index]"), load("columns", "k + ${2 * h} * V")), "w")};
+<#if isMixed>
+      DoubleVector sq = ${broadcast("ofRows[row + ${4 * h} * V]")};
+      DoubleVector lq = ${broadcast("ofRows[row + ${4 * h + 1} * V]")};
+      DoubleVector rq = ${broadcast("ofRows[row + ${4 * h + 2} * V]")};
+      DoubleVector sp = ${load("scales", "at + ${4 * h} * V")};
+      DoubleVector lp = ${load("scales", "at + ${4 * h + 1} * V")};
+      DoubleVector rp = ${load("scales", "at + ${4 * h + 2} * V")};
+<@ratios/>
+<#else>
       DoubleVector sq = ${broadcast("rows[${at(h)} + index]")};
       DoubleVector raw = ${load("scales", "at + ${2 * h} * V")};
+</#if>
 <#if kind == "LOG_VARIANCE">
       DoubleVector sp = raw;
 <@logs/>
-<#else>
+<#elseif !isMixed>
       DoubleVector rq = rq${h};
 <#if kind != "STD">
       DoubleVector other = ${load("columns", "k + ${2 * h + 1} * V")};
@@ -90,9 +106,17 @@
     }
   }
 </#macro>
-<#macro parameters>
+<#macro parameters ofLoop=false>
       SmallOperands operands,
+<#if !ofLoop>
+      int i,
+<#else>
       double[] scales,
+<#if kind == "MIXED">
+      double[] ofRows,
+      int row,
+</#if>
+</#if>
       double[] rows,
       int index,
       int[] vectors,
@@ -105,6 +129,7 @@
 package dev.kullback.internal.${asVectors?then("vector", "formula")};
 
 <#if asVectors>
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.AlikeTerm;
 <@imports/>
 
@@ -114,11 +139,19 @@ final class ${class} {
   private ${class}() {}
 
   /**
-   * Stores, for the listed vectors of columns, the sum of terms, and that of the s² that tells whether scales are alike; see {@link SmallKernel}.
+   * Stores, of row i and for the listed vectors of columns, the sum of terms, and that of the s² that tells whether scales are alike; see {@link SmallKernel}.
    */
   static void store(
 <@parameters/>
-    switch (operands.q().kind()) {
+    DiagonalBatch q = operands.q();
+    if (q.kind() != operands.p().kind()) {
+      double[] ofRows = SmallOperands.VARIANCES.of(q);
+      int row = i / V * V * 4 * q.dimension() + i % V;
+      storeMixed(operands, SmallOperands.VARIANCES.of(operands.p()), ofRows, row, rows, index, vectors, listed, count, terms, sums);
+      return;
+    }
+    double[] scales = SmallOperands.SCALES.of(operands.p());
+    switch (q.kind()) {
 <#list KINDS as name>
       case ${name} -> store${name?split("_")?first?lower_case?cap_first}(operands, scales, rows, index, vectors, listed, count, terms, sums);
 </#list>
@@ -128,6 +161,8 @@ final class ${class} {
 
 <@loop name/>
 </#list>
+
+<@loop "MIXED" MIXED_DIMENSIONS/>
 }
 <#else>
 import dev.kullback.internal.numerics.Fma;
@@ -158,9 +193,10 @@ public final class ${class} {
    * variances is {@code (ab + s³ g)/2}, and of standard deviations {@code s (a + s² g)}. There is no division but by one scale alone, and
    * less than a tenth of a term cancels. Returns NaN where the scales are not alike, and no finite number where the means are too far apart.
    *
+   * @param rest what {@code sq − sp} lacks, as of variances in two parts
    * @param d μq − μp
    */
-  static double of(Scale kind, double sq, double sp, double d) {
+  static double of(Scale kind, double sq, double sp, double rest, double d) {
     double y = d * inverseStd(kind, sp);
     if (kind == Scale.LOG_VARIANCE) {
 <@logs/>
