@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.DiagonalGaussians;
-import dev.kullback.Divergence;
 import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.KlIndex;
@@ -46,7 +45,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The commands of index, against topk and within on the same files. */
+/** The commands of index, against topk and within on the same files, where transcripts cannot tell. */
 class IndexCommandTest extends CommandFixture {
   private static final Path DATA = Path.of(System.getProperty("basedir", "."), "../demo/data");
   private static final String Q = " --mean q.npy --std s.npy ";
@@ -136,28 +135,6 @@ class IndexCommandTest extends CommandFixture {
   // --- searches
 
   @ParameterizedTest
-  @CsvSource({
-    "1, ''",
-    "3, ''",
-    "5, --reverse-divergence",
-    "2, --threads 1",
-    "4, --reverse-divergence --threads 3"
-  })
-  void findsWhatTopkFinds(int k, String options) throws IOException {
-    create();
-    String out = done("query FOLDER -k " + k + Q + options + " --indices i.npy -o o.npy");
-    assertThat(out)
-        .matches(
-            "(?s)smallest KL\\(\\S+\\): 7 x %d of 5, D = 6, float64, in \\S+ s; min .*\\Rwrote .*"
-                .formatted(k));
-    String same = options.replace("--threads 3", "").replace("--threads 1", "");
-    long[] want =
-        topk("-k " + k + Q + "--p-mean p.npy --p-std t.npy " + same, j -> IDS[(int) j], N, k);
-    assertThat(longs("i.npy", N, k)).containsExactly(want);
-    assertSame("o.npy", "wantv.npy");
-  }
-
-  @ParameterizedTest
   @ValueSource(strings = {"", "--divergence jeffreys"})
   void findsWhatPointsFind(String divergence) throws IOException {
     save("x.npy", "<f4", N, qMean);
@@ -187,40 +164,6 @@ class IndexCommandTest extends CommandFixture {
 
   private static Map<?, ?> json(String text) {
     return (Map<?, ?>) JsonReader.read(text);
-  }
-
-  /** By what it was made for, of which standard deviations may be 0 by a Wasserstein distance alone. */
-  @ParameterizedTest
-  @CsvSource({
-    "jeffreys, 'jeffreys(q_i, p)'",
-    "reverse-kl, KL(p||q_i)",
-    "SQUARED_WASSERSTEIN_2, 'squared-wasserstein-2(q_i, p)'",
-    "renyi:0.5, 'renyi:0.5(q_i, p)'"
-  })
-  void ranksByAnotherDivergence(String name, String formula) throws IOException {
-    String divergence = Divergence.of(name).name();
-    assertThat(done("create FOLDER --ids j.npy --divergence " + name + P))
-        .contains("5 Gaussians of dimension 6, by " + divergence + ", in ");
-    assertThat(done("info FOLDER --check"))
-        .contains("ranks by  " + divergence + System.lineSeparator());
-    assertThat(facts("info FOLDER --json").get("divergence")).isEqualTo(divergence);
-    for (String options : List.of("", " --reverse-divergence")) {
-      String out = done("query FOLDER -k 3" + options + Q + " --indices i.npy -o o.npy");
-      assertThat(out).contains(options.isEmpty() ? "smallest " + formula + ": 7 x 3" : "smallest ");
-      String same = "-k 3 --divergence " + name + options + Q + "--p-mean p.npy --p-std t.npy ";
-      assertThat(longs("i.npy", N, 3)).containsExactly(topk(same, j -> IDS[(int) j], N, 3));
-      assertSame("o.npy", "wantv.npy");
-    }
-    save("z.npy", "<f4", 1, new double[D]);
-    ids("one.npy", 99);
-    String zero = " --ids one.npy --mean z.npy --std z.npy";
-    if (divergence.endsWith("wasserstein-2")) {
-      done("add FOLDER" + zero);
-      done("query FOLDER -k 6 --mean z.npy --std z.npy --indices i.npy -o o.npy");
-      assertThat(longs("i.npy", 1, 6)).startsWith(99);
-    } else {
-      assertRefused("add FOLDER" + zero, "z.npy: row 0, column 0: std is 0");
-    }
   }
 
   /** Data as there are, of which many are far from every other: all are searched, by some. */
@@ -260,50 +203,6 @@ class IndexCommandTest extends CommandFixture {
   }
 
   // --- changes
-
-  /** Whatever way an index came to hold some Gaussians, it finds what a new one of them finds. */
-  @Test
-  void addsReplacesAndRemoves() throws IOException {
-    create();
-    ids("k.npy", 100, 101, 7, 103, -2, 105, 106);
-    assertRefused(
-        "add FOLDER --ids k.npy" + Q,
-        "k.npy: row 2: id 7 is in the index already: give --replace to replace its Gaussian (counted from 0)");
-    assertThat(done("add FOLDER --replace --ids k.npy" + Q))
-        .matches(
-            "added 5 and replaced 2, in \\S+ s; \\S+index has 10 Gaussians of dimension 6 now\\R");
-    NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {4}, 100, 0, 55, 100);
-    assertThat(done("remove FOLDER --ids gone.npy"))
-        .matches(
-            "removed 2; 1 of the ids were not there; \\S+index has 8 Gaussians of dimension 6 now\\R");
-    ids("new.npy", 0, 1, 2, 3, 4);
-    assertRefused(
-        "add FOLDER --ids j.npy" + P, "j.npy: row 0: id -9000000000 is in the index already");
-    ids("l.npy", 200, 201, 202, 203, 204);
-    assertThat(done("add FOLDER --ids l.npy" + P))
-        .matches("added 5, in \\S+ s; \\S+index has 13 Gaussians of dimension 6 now\\R");
-    assertThat(done("remove FOLDER --ids l.npy")).startsWith("removed 5; 0 of");
-
-    double[] mean = new double[8 * D];
-    double[] std = new double[8 * D];
-    long[] ids = {IDS[0], IDS[4], 101, 7, 103, -2, 105, 106};
-    int[] rows = {0, 4, 1, 2, 3, 4, 5, 6}; // two of p, then of q
-    for (int i = 0; i < 8; i++) {
-      System.arraycopy(i < 2 ? pMean : qMean, rows[i] * D, mean, i * D, D);
-      System.arraycopy(i < 2 ? pStd : qStd, rows[i] * D, std, i * D, D);
-    }
-    save("x.npy", "<f4", 8, mean);
-    save("y.npy", "<f4", 8, std);
-    ids("z.npy", ids);
-    done("query FOLDER -k 8 --indices i.npy -o o.npy" + Q);
-    String other = folder.resolve("other").toString();
-    assertThat(run("index create " + other + " --mean x.npy --std y.npy --ids z.npy").status())
-        .isZero();
-    run("index query " + other + " -k 8 --indices wi.npy -o w.npy" + Q);
-    assertSame("i.npy", "wi.npy");
-    assertSame("o.npy", "w.npy");
-    assertThat(longs("i.npy", N, 8)).contains(ids);
-  }
 
   /** A block of rows at a time: an error in the last one leaves the index as it was. */
   @Test

@@ -7,11 +7,8 @@ import static org.assertj.core.api.Assertions.withinPercentage;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
-import dev.kullback.KlEngine;
-import dev.kullback.MixtureKl;
 import dev.kullback.MixtureReduction;
 import dev.kullback.Mixtures;
-import dev.kullback.MonteCarloEstimates;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.testing.CommandFixture;
 import java.io.IOException;
@@ -29,7 +26,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The commands on mixtures. */
+/** What reduce writes; transcripts have the rest of the commands on mixtures. */
 @Tag("module")
 class MixturesTest extends CommandFixture {
   private static final String Q = " --mean q.npy --std s.npy ";
@@ -45,8 +42,6 @@ class MixturesTest extends CommandFixture {
   private static double[] map(double[] values, DoubleUnaryOperator f) {
     return Arrays.stream(values).map(f).toArray();
   }
-
-  // --- reduce
 
   private static double[] means(MixtureReduction reduced) {
     Gaussians g = reduced.mixtures().components();
@@ -126,47 +121,6 @@ class MixturesTest extends CommandFixture {
       assertThat(values(read("os.npy", 4, D, D)))
           .containsExactly(covariances(expected), within(1e-12));
     }
-  }
-
-  @Test
-  void reduceToACost() throws IOException {
-    saveWeights("c.npy", weights);
-    double[] costs = expected(1).costs();
-    String line = "reduce --weights c.npy" + Q + OUT;
-    double most = (costs[1] + costs[2]) / 2;
-    succeed(line + "--max-cost " + most);
-    read("ow.npy", N - 2);
-    succeed(line + "--to 6 --max-cost " + most);
-    read("ow.npy", 6);
-    succeed(line + "--max-cost inf".replace("inf", "1e300"));
-    read("ow.npy", 1);
-    succeed(line + "--to 100");
-    assertThat(values(read("os.npy", N, D))).containsExactly(qStd, within(1e-14));
-  }
-
-  @Test
-  void reduceByOtherRules() throws IOException {
-    saveWeights("c.npy", weights);
-    Mixtures mixture = Mixtures.of(DiagonalGaussians.ofVariance(qMean, variances, D), weights);
-    String line = "reduce --weights c.npy" + Q + OUT;
-    for (String rule : new String[] {"salmond", "west", "williams"}) {
-      MixtureReduction.Reducer reducer = MixtureReduction.reducer(3);
-      reducer =
-          switch (rule) {
-            case "salmond" -> reducer.salmond();
-            case "west" -> reducer.west();
-            default -> reducer.williams();
-          };
-      succeed(line + "--to 3 --rule " + rule);
-      assertThat(values(read("o.npy", 3, D))).containsExactly(means(reducer.reduce(mixture)));
-    }
-    succeed(line + "--to 3 --gate 4 --min-weight 0.1 --cap --indices i.npy");
-    MixtureReduction expected =
-        MixtureReduction.reducer(3).gate(4).minWeight(0.1).cap().reduce(mixture);
-    int left = expected.mixtures().components().size();
-    assertThat(values(read("ow.npy", left))).containsExactly(expected.mixtures().weights());
-    assertThat(expected.assignments()).contains(-1);
-    assertAssignments(expected);
   }
 
   /** What was float32 and what is beyond it is written as it was computed, in double. */
@@ -267,132 +221,5 @@ class MixturesTest extends CommandFixture {
     saveWeights("l.npy", map(logs, w -> w - 300));
     assertThat(run("reduce --to 7 --log-weights l.npy" + Q + OUT).out()).doesNotContain("scaled");
     assertThat(values(read("ow.npy", N))).containsExactly(map(logs, w -> Math.exp(w - 300)));
-  }
-
-  /** Weights whose sum float16's rounding keeps from 1 are divided by it, so that entropy takes what reduce writes. */
-  @ParameterizedTest
-  @ValueSource(strings = {"--weights", "--log-weights"})
-  void reduceWeightsOfFloat16(String option) throws IOException {
-    double[] thirds = new double[N];
-    Arrays.fill(thirds, option.equals("--weights") ? 1.0 / N : -Math.log(N));
-    save("c.npy", "<f2", "7", thirds);
-    succeed("reduce --to 3" + Q + OUT + option + " c.npy");
-    assertThat(Arrays.stream(values(read("ow.npy", 3))).sum()).isCloseTo(1, within(1e-15));
-    assertThat(run("entropy --mean o.npy --std os.npy --weights ow.npy").status()).isZero();
-  }
-
-  // --- mixture-kl
-
-  private double[][] expected(Mixtures f, Mixtures g) {
-    try (KlEngine engine = KlEngine.builder().build()) {
-      MixtureKl kl = MixtureKl.of(f, g);
-      MonteCarloEstimates sampled = kl.monteCarlo(50, 3);
-      return new double[][] {
-        kl.variational(engine),
-        kl.upperBound(engine),
-        kl.productOfGaussians(),
-        kl.matchedPairs(engine),
-        kl.lowerBound(engine),
-        IntStream.range(0, sampled.size()).mapToDouble(sampled::estimate).toArray(),
-        IntStream.range(0, sampled.size()).mapToDouble(sampled::standardError).toArray()
-      };
-    }
-  }
-
-  @Test
-  void mixtureKl() throws IOException {
-    saveWeights("c.npy", weights);
-    save("q.npy", "<f8", N, qMean);
-    String line = "mixture-kl -o o.npy --weights c.npy --p-mean p.npy --p-std t.npy" + Q;
-    double[] equal = {0.2, 0.2, 0.2, 0.2, 0.2};
-    Mixtures f = Mixtures.of(DiagonalGaussians.ofStd(qMean, qStd, D), weights);
-    Mixtures g = Mixtures.of(DiagonalGaussians.ofStd(pMean, pStd, D), equal);
-    double[][] expected = expected(f, g);
-    succeed(line);
-    assertThat(values(read("o.npy", 1, 1))).containsExactly(expected[0], within(1e-11));
-    String[] methods = {
-      "variational", "upper-bound", "product", "matched", "lower-bound", "monte-carlo"
-    };
-    for (int m = 0; m < methods.length; m++) {
-      String sampled = methods[m].equals("monte-carlo") ? " --samples 50 --seed 3" : "";
-      succeed(line + "--method " + methods[m] + sampled);
-      assertThat(values(read("o.npy", 1, 1))).containsExactly(expected[m], within(1e-11));
-    }
-    succeed(line + "--samples 50 --seed 3 --method monte-carlo --standard-errors e.npy");
-    assertThat(values(read("e.npy", 1, 1))).containsExactly(expected[6], within(1e-11));
-  }
-
-  @Test
-  void mixtureKlOfBatches() throws IOException {
-    double[] w = {0.5, 0.25, 0.25, 1, 0.5, 0.25, 0.25};
-    saveWeights("w.npy", w);
-    save("f.npy", "<i8", "4", 0, 3, 4, 7);
-    save("g.npy", "<i4", "3", 0, 2, 5);
-    double[] v = {0.5, 0.5, 1 / 3.0, 1 / 3.0, 1 / 3.0};
-    save("q.npy", "<f8", N, qMean);
-    Mixtures f = Mixtures.of(DiagonalGaussians.ofStd(qMean, qStd, D), w, new int[] {0, 3, 4, 7});
-    Mixtures g = Mixtures.of(DiagonalGaussians.ofStd(pMean, pStd, D), v, new int[] {0, 2, 5});
-    String line = "mixture-kl --weights w.npy --offsets f.npy" + Q + "-o o.npy ";
-    succeed(line + "--p-mean p.npy --p-std t.npy --p-offsets g.npy --method upper-bound");
-    assertThat(values(read("o.npy", 3, 2))).containsExactly(expected(f, g)[1], within(1e-10));
-    succeed(line);
-    assertThat(values(read("o.npy", 3, 3))).containsExactly(expected(f, f)[0], within(1e-10));
-    assertThat(run(line).out()).contains(": 3 x 3 mixtures, of 7 and 7 Gaussians in all, D = 6,");
-  }
-
-  /** Commands on one mixture do not take several for one unnoticed. */
-  @ParameterizedTest
-  @ValueSource(strings = {"--weights", "--log-weights"})
-  void mixturesWhereOneIsWanted(String option) throws IOException {
-    DoubleUnaryOperator as = option.equals("--weights") ? w -> w : Math::log;
-    saveWeights("w.npy", map(new double[] {0.5, 0.25, 0.25, 1, 0.5, 0.5, 0}, as));
-    assertUserError(
-        "entropy " + option + " w.npy" + Q,
-        "w.npy: has 3 runs of sum 1: are these 3 mixtures? give one at a time");
-    String line = "reduce --to 2 " + option + " w.npy" + Q + OUT;
-    assertThat(run(line).out())
-        .contains(
-            "\nthe weights have 3 runs of sum 1, which were reduced as one mixture; if they are 3 mixtures, give one at a time\n");
-    saveWeights("w.npy", map(new double[] {0.5, 0.25, 0.25, 0.5, 0.5, 0.5, 0.5}, as));
-    assertThat(run(line).out()).contains("3 runs of sum 1");
-    saveWeights("w.npy", map(new double[] {0.5, 0.25, 0.25, 0.5, 0.5, 0.5, 0.25}, as));
-    assertThat(run(line).out()).doesNotContain("runs");
-    assertThat(run("entropy " + option + " w.npy" + Q).err())
-        .contains("the sum of weights is ")
-        .doesNotContain("runs");
-    saveWeights("w.npy", map(weights, as));
-    assertThat(run(line).out()).contains("reduced to 2").doesNotContain("runs");
-  }
-
-  /** Weights of float16 are further from sum 1 than the library accepts, and are divided by it. */
-  @ParameterizedTest
-  @ValueSource(strings = {"<f2", ">f2"})
-  void weightsOfFloat16(String descr) throws IOException {
-    double[] w = {1 / 3.0, 1 / 3.0, 1 / 3.0, 1, 0.7, 0.1, 0.2};
-    save("w.npy", descr, "7", w);
-    save("f.npy", "<i4", "4", 0, 3, 4, 7);
-    save("q.npy", "<f8", N, qMean);
-    double[] halves = values(read("w.npy", N));
-    double[] normal = halves.clone();
-    int[] offsets = {0, 3, 4, 7};
-    for (int m = 0; m < 3; m++) {
-      double sum = Arrays.stream(halves, offsets[m], offsets[m + 1]).sum();
-      assertThat(Math.abs(sum - 1) > 1e-5).isEqualTo(m != 1);
-      for (int i = offsets[m]; i < offsets[m + 1]; i++) {
-        normal[i] /= sum;
-      }
-    }
-    Mixtures f = Mixtures.of(DiagonalGaussians.ofStd(qMean, qStd, D), normal, offsets);
-    String line = "mixture-kl --weights w.npy --offsets f.npy" + Q + "-o o.npy ";
-    succeed(line);
-    assertThat(values(read("o.npy", 3, 3))).containsExactly(expected(f, f)[0], within(1e-10));
-    succeed(line + "--p-mean q.npy --p-std s.npy --p-weights w.npy --p-offsets f.npy");
-    assertThat(values(read("o.npy", 3, 3))).containsExactly(expected(f, f)[0], within(1e-10));
-
-    saveWeights("w.npy", halves); // in a type that would have held a sum of 1
-    assertUserError(line, "w.npy: the sum of weights of mixture 0 is 0.9997", "it must be 1");
-    w[0] -= 0.003;
-    save("w.npy", descr, "7", w);
-    assertUserError(line, "w.npy: the sum of weights of mixture 0 is 0.996", "it must be 1");
   }
 }
