@@ -31,6 +31,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class NpyTest {
   private static final String GOOD = NpyFiles.dict("<f4", false, 2, 3);
   private static final byte[] GOOD_DATA = NpyFiles.data("<f4", 1, 2, 3, 4, 5, 6);
+  private static final byte[] GOOD_FILE = NpyFiles.bytes(1, GOOD, GOOD_DATA);
 
   @TempDir Path folder;
 
@@ -197,8 +198,7 @@ class NpyTest {
       })
   void tellsWhatIsExpected(String rest, String message) throws IOException {
     String dict = "{'descr': '<f8', 'fortran_order': False, 'shape': " + rest.strip();
-    Path file = file(NpyFiles.bytes(1, dict, NpyFiles.data("<f8", 1, 2, 3, 4)));
-    assertThatThrownBy(() -> read(file)).hasMessageContaining(message.strip());
+    rejects(message.strip(), NpyFiles.bytes(1, dict, NpyFiles.data("<f8", 1, 2, 3, 4)));
   }
 
   @ParameterizedTest
@@ -253,23 +253,15 @@ class NpyTest {
 
   @Test
   void bfloat16IsOfTwoBytes() throws IOException {
-    Path file = file(NpyFiles.bytes(1, GOOD, GOOD_DATA));
-    assertThatThrownBy(() -> read(Path.of(file + ":bfloat16")))
-        .isInstanceOf(NpyException.class)
-        .hasMessage("has the dtype <f4: :bfloat16 is for <u2, the bits of bfloat16");
+    refuses(
+        Path.of(file(GOOD_FILE) + ":bfloat16"),
+        "has the dtype <f4: :bfloat16 is for <u2, the bits of bfloat16");
   }
 
-  /** The file of two calls of np.save. */
-  @Test
-  void severalArraysInOneFile() throws IOException {
-    byte[] one = NpyFiles.bytes(1, GOOD, GOOD_DATA);
-    byte[] two = Arrays.copyOf(one, 2 * one.length);
-    System.arraycopy(one, 0, two, one.length, one.length);
-    assertThatThrownBy(() -> read(file(two)))
+  private static void refuses(Path file, String message) {
+    assertThatThrownBy(() -> read(file))
         .isInstanceOf(NpyException.class)
-        .hasMessageContaining(
-            "has %d bytes after its data: shape (2, 3) of <f4 needs 24; it holds several arrays",
-            one.length);
+        .hasMessageContaining(message);
   }
 
   @ParameterizedTest
@@ -338,52 +330,46 @@ class NpyTest {
   @Test
   void writesTheBytesOfNumPy() {
     String dict = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
-    byte[] header = Npy.header(ValueLayout.JAVA_FLOAT, 3, 4);
-    assertThat(header).hasSize(128).startsWith(0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0);
-    assertThat(new String(header, 10, 118, StandardCharsets.US_ASCII))
-        .isEqualTo(dict + " ".repeat(117 - dict.length()) + "\n");
-    assertThat(new String(Npy.header(ValueLayout.JAVA_DOUBLE, 5), StandardCharsets.ISO_8859_1))
-        .contains("'<f8'", "'shape': (5,), ");
-    assertThat(new String(Npy.header(ValueLayout.JAVA_INT, 5, 2), StandardCharsets.ISO_8859_1))
-        .contains("'<i4'", "'shape': (5, 2), ");
-    assertThat(new String(Npy.header(ValueLayout.JAVA_LONG, 2), StandardCharsets.ISO_8859_1))
-        .contains("'<i8'");
-    assertThat(new String(Npy.header("|S3"), StandardCharsets.ISO_8859_1))
-        .contains("'descr': '|S3'", "'shape': (), ");
-  }
-
-  /** Headers are equally long for all numbers of rows: one for no rows is overwritten when the number is known at the end. */
-  @Test
-  void headersOfAnyNumberOfRowsAreOfOneLength() {
+    assertThat(text(Npy.header(ValueLayout.JAVA_FLOAT, 3, 4)))
+        .isEqualTo("\u0093NUMPY\1\0v\0" + dict + " ".repeat(117 - dict.length()) + "\n");
+    assertThat(text(Npy.header(ValueLayout.JAVA_DOUBLE, 5))).contains("'<f8'", "'shape': (5,), ");
+    assertThat(text(Npy.header(ValueLayout.JAVA_INT, 5, 2))).contains("'<i4'", "'shape': (5, 2), ");
+    assertThat(text(Npy.header(ValueLayout.JAVA_LONG, 2))).contains("'<i8'");
+    assertThat(text(Npy.header("|S3"))).contains("'descr': '|S3'", "'shape': (), ");
+    // equally long for all numbers of rows: one for none is overwritten when the number is known
     for (long rows : new long[] {0, 9, 10, 1L << 32, Long.MAX_VALUE}) {
       assertThat(Npy.header(ValueLayout.JAVA_DOUBLE, rows)).hasSize(128);
       assertThat(Npy.header(ValueLayout.JAVA_INT, rows, 2)).hasSize(128);
     }
   }
 
+  private static String text(byte[] header) {
+    return new String(header, StandardCharsets.ISO_8859_1);
+  }
+
   @Test
   void readsWhatItWrites() throws IOException {
-    Random random = new Random(1);
-    for (int rows = 0; rows < 5; rows++) {
-      for (int columns = 0; columns < 5; columns++) {
-        double[] want = random.doubles((long) rows * columns).toArray();
-        byte[] header = Npy.header(ValueLayout.JAVA_DOUBLE, rows, columns);
-        byte[] data = NpyFiles.data("<f8", want);
-        byte[] whole = Arrays.copyOf(header, header.length + data.length);
-        System.arraycopy(data, 0, whole, header.length, data.length);
-        assertThat(read(file(whole))).containsExactly(want);
-      }
+    for (int k = 0; k < 25; k++) {
+      double[] want = new Random(k).doubles((long) (k / 5) * (k % 5)).toArray();
+      byte[] header = Npy.header(ValueLayout.JAVA_DOUBLE, k / 5, k % 5);
+      byte[] data = NpyFiles.data("<f8", want);
+      ByteBuffer whole = ByteBuffer.allocate(header.length + data.length).put(header).put(data);
+      assertThat(read(file(whole.array()))).containsExactly(want);
     }
   }
 
   static Stream<Arguments> hostile() {
-    byte[] good = NpyFiles.bytes(1, GOOD, GOOD_DATA);
+    byte[] good = GOOD_FILE;
     String padded = GOOD + " ".repeat(10_001 - GOOD.length());
     return Stream.of(
         Arguments.of("is empty", new byte[0]),
         Arguments.of("is not a .npy file", "hello, world".getBytes(StandardCharsets.US_ASCII)),
         Arguments.of("is not a .npy file", Arrays.copyOf(good, 2)),
         Arguments.of("truncated", Arrays.copyOf(good, 8)),
+        Arguments.of( // two calls of np.save
+            "has %d bytes after its data: shape (2, 3) of <f4 needs 24; it holds several arrays"
+                .formatted(good.length),
+            ByteBuffer.allocate(2 * good.length).put(good).put(good).array()),
         Arguments.of("version 4.0", NpyFiles.bytes(4, GOOD, GOOD_DATA)),
         Arguments.of("version 0.0", NpyFiles.bytes(0, GOOD, GOOD_DATA)),
         Arguments.of("version 1.9", with(good.clone(), 7, 9)),
@@ -398,10 +384,7 @@ class NpyTest {
   @ParameterizedTest(name = "{0}")
   @MethodSource("hostile")
   void rejects(String message, byte[] bytes) throws IOException {
-    Path file = file(bytes);
-    assertThatThrownBy(() -> read(file))
-        .isInstanceOf(NpyException.class)
-        .hasMessageContaining(message);
+    refuses(file(bytes), message);
   }
 
   /** Headers of 24 bytes of data, in which DESCR is that of the six floats, ONES are 9800 digits and _1 is 4800 times _1. */
@@ -451,8 +434,6 @@ class NpyTest {
         "needs 8000000000 bytes of data, 24 follow; {DESCR'shape': (2000000000, 1)}",
         "needs 28 bytes of data, 24 follow; {DESCR'shape': (7,)}",
         "has 4 bytes after its data; {DESCR'shape': (5,)}",
-        "unsupported dtype <i8; {'descr': '<i8', 'fortran_order': False, 'shape': (3,)}",
-        "unsupported dtype |O; {'descr': '|O', 'fortran_order': False, 'shape': (3,)}",
         "unsupported dtype :; {'descr': '', 'fortran_order': False, 'shape': (6,)}",
         "unsupported dtype [('a', '<f4'), ('b)', '<i2', (2,))]:; {'descr': [('a', '<f4'), ('b)', '<i2', (2,))], 'fortran_order': False, 'shape': (3,)}"
       })
@@ -476,19 +457,15 @@ class NpyTest {
 
   @Test
   void rejectsEveryTruncation() throws IOException {
-    byte[] whole = NpyFiles.bytes(1, GOOD, GOOD_DATA);
-    for (int length = 0; length < whole.length; length++) {
-      Path file = file(Arrays.copyOf(whole, length));
-      assertThatThrownBy(() -> read(file)).isInstanceOf(NpyException.class);
+    for (int length = 0; length < GOOD_FILE.length; length++) {
+      assertThat(isRejected(Arrays.copyOf(GOOD_FILE, length))).as("%d", length).isTrue();
     }
-    assertThat(read(file(whole))).hasSize(6);
+    assertThat(isRejected(GOOD_FILE)).isFalse();
   }
 
   @Test
   void rejectsWhatIsNoFile() {
-    assertThatThrownBy(() -> read(folder))
-        .isInstanceOf(NpyException.class)
-        .hasMessageContaining("is a directory");
+    refuses(folder, "is a directory");
     assertThatThrownBy(() -> read(folder.resolve("none.npy")))
         .isInstanceOf(NoSuchFileException.class);
   }
@@ -499,9 +476,7 @@ class NpyTest {
     Path pipe = folder.resolve("pipe");
     assertThat(new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor()).isZero();
     for (Path file : new Path[] {pipe, Path.of("/dev/zero")}) {
-      assertThatThrownBy(() -> read(file))
-          .isInstanceOf(NpyException.class)
-          .hasMessageContaining("not a regular file");
+      refuses(file, "not a regular file");
     }
   }
 
@@ -511,7 +486,7 @@ class NpyTest {
     byte[] valid = NpyFiles.bytes(1, NpyFiles.dict("<f4", true, 3, 2), GOOD_DATA);
     String alphabet = "{}[]()',:\"0123456789- TrueFalse<>|=fdi48\0\n";
     int rejected = 0;
-    for (int round = 0; round < 2_000; round++) {
+    for (int round = 0; round < 1_000; round++) {
       byte[] bytes = valid.clone();
       for (int n = 1 + random.nextInt(4); n > 0; n--) {
         bytes[random.nextInt(bytes.length)] =
@@ -524,7 +499,7 @@ class NpyTest {
       }
       rejected += isRejected(bytes) ? 1 : 0;
     }
-    assertThat(rejected).isBetween(1_000, 1_999); // only data bytes may change unnoticed
+    assertThat(rejected).isBetween(500, 999); // only data bytes may change unnoticed
   }
 
   @Test
@@ -534,7 +509,7 @@ class NpyTest {
       "{", "}", "'descr'", "'fortran_order'", "'shape'", ":", ",", "'<f4'", "True", "False", "(",
       ")", "[", "]", "6", "-1", "99999999999999999999", " ", "\"", "'", "\0", "\u00e9"
     };
-    for (int round = 0; round < 2_000; round++) {
+    for (int round = 0; round < 1_000; round++) {
       StringBuilder dict = new StringBuilder(random.nextBoolean() ? "{" : "");
       for (int n = random.nextInt(20); n > 0; n--) {
         dict.append(pieces[random.nextInt(pieces.length)]);
