@@ -1,5 +1,7 @@
 package dev.kullback;
 
+import static dev.kullback.testing.Refusal.refused;
+import static dev.kullback.testing.Refusal.refusedAs;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
@@ -121,11 +123,10 @@ class ArgumentErrorsTest {
           case PRECISION -> " (matrices: ScaleKind.PRECISION_MATRIX)";
         };
     for (int length : new int[] {12, 11}) {
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> kind.of(new float[6], new float[length], 2))
-          .withMessage(
-              "mean has 6 elements but %s has %d; both must be [N, 2], or %1$s [2] for all, or [N], one number for each%s"
-                  .formatted(kind.parameter, length, length == 12 ? matrices : ""));
+      refusedAs(
+          "mean has 6 elements but %s has %d; both must be [N, 2], or %1$s [2] for all, or [N], one number for each%s"
+              .formatted(kind.parameter, length, length == 12 ? matrices : ""),
+          () -> kind.of(new float[6], new float[length], 2));
     }
   }
 
@@ -211,21 +212,19 @@ class ArgumentErrorsTest {
       for (int n = 1; n <= 2; n++) {
         int dimension = n == 1 ? d + 1 : d;
         MemorySegment values = zeros.asSlice(0, (long) Float.BYTES * n * dimension);
-        assertThatIllegalArgumentException()
-            .isThrownBy(() -> ofSegments(ScaleKind.LOG_VARIANCE, values, values, dimension))
-            .withMessage(
-                n == 1
-                    ? "dimension 16777216 is too large: a Gaussian has at most 16777215 dimensions here"
-                    : "2 Gaussians of dimension 16777215 are too many for one batch: at most 1; split it by rows");
+        refusedAs(
+            n == 1
+                ? "dimension 16777216 is too large: a Gaussian has at most 16777215 dimensions here"
+                : "2 Gaussians of dimension 16777215 are too many for one batch: at most 1; split it by rows",
+            () -> ofSegments(ScaleKind.LOG_VARIANCE, values, values, dimension));
         int side = n == 1 ? full + 1 : full;
         MemorySegment mean = zeros.asSlice(0, (long) Float.BYTES * n * side);
         MemorySegment matrices = zeros.asSlice(0, (long) Float.BYTES * n * side * side);
-        assertThatIllegalArgumentException()
-            .isThrownBy(() -> ofSegments(ScaleKind.COVARIANCE, mean, matrices, side))
-            .withMessage(
-                n == 1
-                    ? "dimension 11407 is too large: a Gaussian has at most 11406 dimensions here"
-                    : "2 Gaussians of dimension 11406 are too many for one batch: at most 1; split it by rows");
+        refusedAs(
+            n == 1
+                ? "dimension 11407 is too large: a Gaussian has at most 11406 dimensions here"
+                : "2 Gaussians of dimension 11406 are too many for one batch: at most 1; split it by rows",
+            () -> ofSegments(ScaleKind.COVARIANCE, mean, matrices, side));
       }
     }
   }
@@ -306,9 +305,7 @@ class ArgumentErrorsTest {
     try (KlEngine engine = Engines.on(backend)) {
       assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(q, q));
       assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(p, p));
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.pairwise(q, q, new float[16]))
-          .withMessageContaining("4294967296");
+      refused(() -> engine.pairwise(q, q, new float[16]), "4294967296");
       assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(q, q, new double[16]));
       assertThatIllegalArgumentException()
           .isThrownBy(() -> engine.pairwise(q, q, MemorySegment.ofArray(new float[16])));

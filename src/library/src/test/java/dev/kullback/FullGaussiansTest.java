@@ -1,7 +1,7 @@
 package dev.kullback;
 
+import static dev.kullback.testing.Refusal.refused;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.offset;
 
@@ -184,7 +184,7 @@ class FullGaussiansTest {
   }
 
   private static void rejects(String message, ThrowingCallable call) {
-    assertThatIllegalArgumentException().isThrownBy(call).withMessageContaining(message);
+    refused(call, message);
   }
 
   /** Of a pair that rounding made different, the mean counts. */

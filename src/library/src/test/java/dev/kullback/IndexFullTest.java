@@ -5,9 +5,9 @@ import static dev.kullback.IndexDivergenceTest.write;
 import static dev.kullback.IndexModel.D;
 import static dev.kullback.IndexModel.assertSame;
 import static dev.kullback.IndexModel.row;
+import static dev.kullback.testing.Refusal.refusedAs;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import dev.kullback.IndexModel.Asked;
 import dev.kullback.IndexModel.Data;
@@ -212,16 +212,15 @@ class IndexFullTest {
     FullGaussians full = (FullGaussians) new IndexModel(Data.FULL, 8).parts.getFirst().batch();
     Gaussians diagonal = Data.FULL.queries().get(2);
     try (KlIndex index = builder(Divergence.KL).build()) {
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> index.add(new long[] {1, 2}, diagonal))
-          .withMessage(
-              "batch is diagonal, and this index has full covariances; add FullGaussians, such as of factors with σ on the diagonal");
+      refusedAs(
+          "batch is diagonal, and this index has full covariances; add FullGaussians, such as of factors with σ on the diagonal",
+          () -> index.add(new long[] {1, 2}, diagonal));
       Gaussians none = DiagonalGaussians.ofStd(new float[0], new float[0], D);
       index.add(new long[0], none); // no change, as of any index
       assertThat(index.nearest(none, 3).size()).isZero();
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> index.replace(new long[] {1}, full))
-          .withMessage("there are 1 ids but 60 Gaussians; each needs its own");
+      refusedAs(
+          "there are 1 ids but 60 Gaussians; each needs its own",
+          () -> index.replace(new long[] {1}, full));
       index.add(new long[] {4}, full.select(0));
       double[] far = new double[D];
       Arrays.fill(far, 1500);
@@ -236,9 +235,9 @@ class IndexFullTest {
     }
     KlIndex.Builder wide = KlIndex.builder(12_000).fullCovariances();
     for (Consumer<Path> call : List.<Consumer<Path>>of(f -> wide.build(), wide::open)) {
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> call.accept(scratch))
-          .withMessage("dimension must be in [1, 11406] with full covariances, is 12000");
+      refusedAs(
+          "dimension must be in [1, 11406] with full covariances, is 12000",
+          () -> call.accept(scratch));
     }
   }
 
@@ -274,11 +273,10 @@ class IndexFullTest {
 
     Path diagonal = scratch.resolve("diagonal");
     KlIndex.builder(D).open(diagonal).close();
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> KlIndex.builder(D).fullCovariances().open(diagonal))
-        .withMessage(
-            diagonal.toRealPath()
-                + " is an index of diagonal Gaussians, not of full covariances; make another index for these");
+    refusedAs(
+        diagonal.toRealPath()
+            + " is an index of diagonal Gaussians, not of full covariances; make another index for these",
+        () -> KlIndex.builder(D).fullCovariances().open(diagonal));
   }
 
   /** A segment of diagonal Gaussians is none of full covariances, nor the other way around. */

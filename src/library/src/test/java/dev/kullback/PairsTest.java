@@ -1,7 +1,7 @@
 package dev.kullback;
 
+import static dev.kullback.testing.Refusal.refusedAs;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.testing.Batch;
@@ -77,12 +77,12 @@ class PairsTest {
     DiagonalGaussians p = Batch.random(false, 2, 3, 0, new Random(7)).gaussians();
     double[] out = new double[2];
     try (KlEngine engine = KlEngine.builder().build()) {
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.pairs(q, new int[] {0, 4}, p, new int[2], out))
-          .withMessage("rows[1] is 4; it must be in [0, 4), the Gaussians of q");
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.pairs(q, new int[2], p, new int[] {-1, 0}, out))
-          .withMessage("columns[0] is -1; it must be in [0, 2), the Gaussians of p");
+      refusedAs(
+          "rows[1] is 4; it must be in [0, 4), the Gaussians of q",
+          () -> engine.pairs(q, new int[] {0, 4}, p, new int[2], out));
+      refusedAs(
+          "columns[0] is -1; it must be in [0, 2), the Gaussians of p",
+          () -> engine.pairs(q, new int[2], p, new int[] {-1, 0}, out));
     }
   }
 }

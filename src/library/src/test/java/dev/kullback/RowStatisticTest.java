@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import static dev.kullback.testing.Refusal.refused;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
@@ -98,10 +99,9 @@ class RowStatisticTest {
           .containsOnly(none);
       assertThat(engine.weightedLogSumExp(q, p, new double[] {none, 0}, new double[2])[1])
           .isEqualTo(none);
-      assertThatIllegalArgumentException()
-          .isThrownBy(
-              () -> engine.weightedLogSumExp(q, p, new double[] {0, Double.NaN}, new double[2]))
-          .withMessageContaining("logWeights[1]");
+      refused(
+          () -> engine.weightedLogSumExp(q, p, new double[] {0, Double.NaN}, new double[2]),
+          "logWeights[1]");
       assertThatIllegalArgumentException()
           .isThrownBy(() ->
               engine.weightedLogSumExp(
@@ -109,9 +109,7 @@ class RowStatisticTest {
       assertThatIllegalArgumentException()
           .isThrownBy(() -> engine.weightedLogSumExp(q, p, new double[3], new double[2]));
       double[] both = {-1, -2};
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.weightedLogSumExp(q, p, both, both))
-          .withMessageContaining("same array");
+      refused(() -> engine.weightedLogSumExp(q, p, both, both), "same array");
       assertThat(both).containsExactly(-1, -2);
       assertThatIllegalArgumentException().isThrownBy(() -> engine.rowMin(q, p, new double[1]));
     }
@@ -197,9 +195,9 @@ class RowStatisticTest {
     try (KlEngine engine = Engines.on(backend, 3)) {
       int[] expected = engine.nearest(q, p, 5).indices();
       for (int i = 0; i < 20; i++) {
-        assertThatIllegalArgumentException()
-            .isThrownBy(() -> engine.search(q, p, Query.within(1e30).maxPairs(10_000)))
-            .withMessageContaining("more than 10000 pairs");
+        refused(
+            () -> engine.search(q, p, Query.within(1e30).maxPairs(10_000)),
+            "more than 10000 pairs");
         Thread.currentThread().interrupt();
         assertThatExceptionOfType(CancellationException.class)
             .isThrownBy(() -> engine.nearest(q, p, 5));

@@ -1,8 +1,8 @@
 package dev.kullback;
 
+import static dev.kullback.testing.Refusal.refused;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import dev.kullback.internal.batch.DerivedForm;
@@ -603,10 +603,9 @@ class ServiceTest {
     Arrays.fill(ones, 1);
     DiagonalGaussians q = DiagonalGaussians.ofStd(ones, ones, 1);
     try (KlEngine engine = KlEngine.builder().threads(2).build()) {
-      assertThatIllegalArgumentException()
-          .isThrownBy(
-              () -> engine.search(q, q, Query.within(Double.POSITIVE_INFINITY).maxPairs(1000)))
-          .withMessageContaining("more than 1000 pairs");
+      refused(
+          () -> engine.search(q, q, Query.within(Double.POSITIVE_INFINITY).maxPairs(1000)),
+          "more than 1000 pairs");
     }
   }
 }

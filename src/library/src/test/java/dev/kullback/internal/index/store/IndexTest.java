@@ -1,8 +1,8 @@
 package dev.kullback.internal.index.store;
 
+import static dev.kullback.testing.Refusal.refusedAs;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import dev.kullback.internal.batch.DiagonalBatch;
@@ -98,20 +98,20 @@ class IndexTest {
     try (Index index = Index.inMemory(1)) {
       index.add(new long[] {4, 17}, Content.batch(1, 2));
       long before = index.changes();
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> index.add(new long[] {1, 2, 3, 17}, Content.batch(5, 6, 7, 8)))
-          .withMessage("ids[3] = 17 is in the index already; replace takes ids that are");
+      refusedAs(
+          "ids[3] = 17 is in the index already; replace takes ids that are",
+          () -> index.add(new long[] {1, 2, 3, 17}, Content.batch(5, 6, 7, 8)));
       for (boolean replace : new boolean[] {false, true}) {
-        assertThatIllegalArgumentException()
-            .isThrownBy(() -> {
+        refusedAs(
+            "ids[3] = 7 is also ids[1]; ids must be unique",
+            () -> {
               long[] ids = {9, 7, 8, 7};
               if (replace) {
                 index.replace(ids, Content.batch(1, 2, 3, 4));
               } else {
                 index.add(ids, Content.batch(1, 2, 3, 4));
               }
-            })
-            .withMessage("ids[3] = 7 is also ids[1]; ids must be unique");
+            });
       }
       assertThat(index.changes()).isEqualTo(before);
       assertThat(index.remove(17, 17, 5, 17)).isEqualTo(1);
