@@ -1,10 +1,8 @@
 package dev.kullback;
 
+import static dev.kullback.testing.Refusal.refused;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
-import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Check;
@@ -14,17 +12,21 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Queue;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -39,37 +41,46 @@ class ConcurrencyTest {
   private final Batch batch = Batch.random(false, SIZE, 24, 0, new Random(1));
   private final DiagonalGaussians q = batch.gaussians();
 
+  /** Callers differ in shape and dtype, so that scratch memory shared by mistake shows. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void manyCallersOfOneEngine(Backend backend) throws Exception {
     for (int threads : new int[] {1, 3}) {
-      try (KlEngine engine = Engines.on(backend, threads);
-          ExecutorService platform = Executors.newFixedThreadPool(8);
-          ExecutorService virtual = Executors.newVirtualThreadPerTaskExecutor()) {
-        List<Future<?>> calls = new ArrayList<>();
-        for (int caller = 0; caller < 32; caller++) {
-          // Callers differ in shape and dtype, so that scratch memory shared by mistake shows.
-          boolean isDouble = caller % 3 == 0;
-          Batch mine = Batch.random(isDouble, 20 + caller, 7 + caller, 0, new Random(caller));
-          Batch other = Batch.random(isDouble, 51 - caller, 7 + caller, 3, new Random(-caller));
-          double[] expected = Reference.pairwise(mine, other);
-          DiagonalGaussians a = mine.gaussians();
-          DiagonalGaussians b = other.gaussians();
-          Check.Precision precision = Check.Precision.ofDoubleResult(mine, other);
-          String what = "caller " + caller + " of " + backend;
-          Runnable call =
-              () -> {
-                for (int repetition = 0; repetition < 10; repetition++) {
-                  Check.matrix(what, b.size(), expected, engine.pairwise(a, b));
-                  double[] out = engine.pairwise(a, b, new double[expected.length]);
-                  Check.matrix(what, b.size(), expected, out, precision);
-                }
+      try (KlEngine engine = Engines.on(backend, threads)) {
+        atOnce(
+            10,
+            caller -> {
+              boolean isDouble = caller % 3 == 0;
+              Batch mine = Batch.random(isDouble, 20 + caller, 7 + caller, 0, new Random(caller));
+              Batch other = Batch.random(isDouble, 51 - caller, 7 + caller, 3, new Random(-caller));
+              double[] expected = Reference.pairwise(mine, other);
+              DiagonalGaussians a = mine.gaussians();
+              DiagonalGaussians b = other.gaussians();
+              Check.Precision precision = Check.Precision.ofDoubleResult(mine, other);
+              String what = "caller " + caller + " of " + backend;
+              return () -> {
+                Check.matrix(what, b.size(), expected, engine.pairwise(a, b));
+                double[] out = engine.pairwise(a, b, new double[expected.length]);
+                Check.matrix(what, b.size(), expected, out, precision);
               };
-          calls.add((caller % 2 == 0 ? platform : virtual).submit(call));
-        }
-        for (Future<?> call : calls) {
-          call.get();
-        }
+            });
+      }
+    }
+  }
+
+  /** Has 32 callers, platform and virtual threads, do each its work several times. */
+  private static void atOnce(int repetitions, IntFunction<Runnable> work) throws Exception {
+    try (ExecutorService platform = Executors.newFixedThreadPool(8);
+        ExecutorService virtual = Executors.newVirtualThreadPerTaskExecutor()) {
+      List<Future<?>> calls = new ArrayList<>();
+      for (int caller = 0; caller < 32; caller++) {
+        Runnable call = work.apply(caller);
+        calls.add(
+            (caller % 2 == 0 ? platform : virtual)
+                .submit(() -> IntStream.range(0, repetitions).forEach(_ -> call.run())));
+      }
+      for (Future<?> call : calls) {
+        call.get();
       }
     }
   }
@@ -81,72 +92,50 @@ class ConcurrencyTest {
     DiagonalGaussians references = Batch.random(false, 5000, 6, 0, new Random(8)).gaussians();
     for (int threads : new int[] {1, 3}) {
       try (KlEngine engine = Engines.on(backend, threads);
-          KlEngine alone = Engines.on(backend);
-          ExecutorService platform = Executors.newFixedThreadPool(8);
-          ExecutorService virtual = Executors.newVirtualThreadPerTaskExecutor()) {
-        List<Future<?>> calls = new ArrayList<>();
-        for (int caller = 0; caller < 32; caller++) {
-          int k = 1 + caller;
-          DiagonalGaussians query =
-              Batch.random(false, 1 + caller % 9, 6, 0, new Random(caller)).gaussians();
-          Neighbors nearest = alone.nearest(query, references, k);
-          double radius = nearest.value(0, k - 1);
-          int[] within = alone.within(query, references, radius).indices();
-          double[] sums = alone.logSumExp(query, references);
-          Runnable call =
-              () -> {
-                for (int repetition = 0; repetition < 5; repetition++) {
-                  Neighbors found = engine.nearest(query, references, k);
-                  assertThat(found.indices()).isEqualTo(nearest.indices());
-                  assertThat(found.values()).isEqualTo(nearest.values());
-                  assertThat(engine.within(query, references, radius).indices()).isEqualTo(within);
-                  assertThat(engine.logSumExp(query, references)).isEqualTo(sums);
-                }
+          KlEngine alone = Engines.on(backend)) {
+        atOnce(
+            5,
+            caller -> {
+              int k = 1 + caller;
+              DiagonalGaussians query =
+                  Batch.random(false, 1 + caller % 9, 6, 0, new Random(caller)).gaussians();
+              Neighbors nearest = alone.nearest(query, references, k);
+              double radius = nearest.value(0, k - 1);
+              int[] within = alone.within(query, references, radius).indices();
+              double[] sums = alone.logSumExp(query, references);
+              return () -> {
+                Neighbors found = engine.nearest(query, references, k);
+                assertThat(found.indices()).isEqualTo(nearest.indices());
+                assertThat(found.values()).isEqualTo(nearest.values());
+                assertThat(engine.within(query, references, radius).indices()).isEqualTo(within);
+                assertThat(engine.logSumExp(query, references)).isEqualTo(sums);
               };
-          calls.add((caller % 2 == 0 ? platform : virtual).submit(call));
-        }
-        for (Future<?> call : calls) {
-          call.get();
-        }
+            });
       }
     }
   }
 
+  /** One that rejects, one that runs in the caller, and one that never runs: the caller computes whatever no helper has begun. */
   @Test
-  void executorThatRejects() {
-    checkExecutor(
-        "rejects",
-        task -> {
-          throw new RejectedExecutionException("full");
-        });
+  void executors() {
+    List<Executor> executors =
+        List.of(
+            _ -> {
+              throw new RejectedExecutionException("full");
+            },
+            Runnable::run,
+            _ -> {});
+    executors.forEach(executor -> Check.sameBits("executor", SIZE, expected(), pairwise(executor)));
   }
 
   @Test
-  void executorThatRunsInTheCaller() {
-    checkExecutor("runs in the caller", Runnable::run);
-  }
-
-  /** The caller computes whatever no helper has begun. */
-  @Test
-  void executorThatNeverRuns() {
-    checkExecutor("never runs", task -> {});
-  }
-
-  @Test
-  void executorThatRunsLate() throws Exception {
-    List<Runnable> held = new ArrayList<>();
+  void executorThatRunsLate() {
+    Queue<Runnable> held = new ConcurrentLinkedQueue<>();
     float[] expected = expected();
-    float[] actual =
-        pairwise(task -> {
-          synchronized (held) {
-            held.add(task);
-          }
-        });
+    float[] actual = pairwise(held::add);
     float[] copy = actual.clone();
     // Helpers that come after the end find nothing to do and touch nothing.
-    for (Runnable task : held) {
-      assertThatCode(task::run).doesNotThrowAnyException();
-    }
+    held.forEach(Runnable::run);
     Check.sameBits("late helpers", SIZE, expected, copy);
     Check.sameBits("late helpers", SIZE, copy, actual);
   }
@@ -168,19 +157,15 @@ class ConcurrencyTest {
   }
 
   @Test
-  void defaultEngineStartsNoThread() {
+  void threadsAreStartedWhereSeveralAreWantedAndEndWithTheEngine() throws InterruptedException {
     Set<Thread> before = Thread.getAllStackTraces().keySet();
     try (KlEngine engine = KlEngine.builder().build()) {
       engine.pairwise(q, q);
       assertThat(startedSince(before)).isEmpty();
     }
-  }
-
-  @Test
-  void threadsEndWithTheEngine() throws InterruptedException {
-    Set<Thread> before = Thread.getAllStackTraces().keySet();
     try (KlEngine engine = KlEngine.builder().threads(4).build()) {
       engine.pairwise(q, q);
+      assertThat(startedSince(before)).isNotEmpty();
     }
     for (Thread thread : startedSince(before)) {
       thread.join(PATIENCE);
@@ -199,15 +184,8 @@ class ConcurrencyTest {
   @Test
   void threadCountMustBePositive() {
     for (int threads : new int[] {0, -1, Integer.MIN_VALUE}) {
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> KlEngine.builder().threads(threads).build())
-          .withMessageContaining(String.valueOf(threads));
+      refused(() -> KlEngine.builder().threads(threads).build(), String.valueOf(threads));
     }
-  }
-
-  private void checkExecutor(String what, Executor executor) {
-    float[] actual = assertTimeoutPreemptively(PATIENCE, () -> pairwise(executor));
-    Check.sameBits("executor that " + what, SIZE, expected(), actual);
   }
 
   private float[] pairwise(Executor executor) {
@@ -238,13 +216,7 @@ class ConcurrencyTest {
                 () -> engine.monteCarlo(q, q, 2, 1),
                 () -> engine.warmUp(3, 5, 7),
                 () -> Mixtures.of(q).entropyLowerBound(0.5));
-        for (Runnable call : calls) {
-          Thread.currentThread().interrupt();
-          assertThatExceptionOfType(CancellationException.class)
-              .isThrownBy(call::run)
-              .withMessageContaining("interrupted");
-          assertThat(Thread.interrupted()).isTrue();
-        }
+        calls.forEach(ConcurrencyTest::endsInterrupted);
         assertThat(engine.rowMin(q, q)).isEqualTo(expected);
       }
     }
@@ -264,13 +236,17 @@ class ConcurrencyTest {
     KlEngine.Builder builder = KlEngine.builder().backend(Backend.SCALAR).threads(3);
     try (KlEngine engine = builder.executor(executor).build()) {
       engine.pairwise(q, q); // makes panels, which looks for an interruption, too
-      for (Runnable call :
-          List.<Runnable>of(() -> engine.pairwise(q, q), () -> engine.nearest(q, q, 3))) {
-        Thread.currentThread().interrupt();
-        assertThatExceptionOfType(CancellationException.class).isThrownBy(call::run);
-        assertThat(Thread.interrupted()).isTrue();
-      }
+      endsInterrupted(() -> engine.pairwise(q, q));
+      endsInterrupted(() -> engine.nearest(q, q, 3));
     }
+  }
+
+  private static void endsInterrupted(Runnable call) {
+    Thread.currentThread().interrupt();
+    assertThatExceptionOfType(CancellationException.class)
+        .isThrownBy(call::run)
+        .withMessageContaining("interrupted");
+    assertThat(Thread.interrupted()).isTrue();
   }
 
   /** Whoever computes the first tile interrupts the caller: each thread ends at most the tile it has begun. */

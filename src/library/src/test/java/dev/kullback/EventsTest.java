@@ -31,6 +31,7 @@ import jdk.jfr.FlightRecorder;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -82,11 +83,30 @@ class EventsTest {
   }
 
   private static List<?> fields(RecordedEvent event, String... names) {
-    List<Object> values = new ArrayList<>();
-    for (String name : names) {
-      values.add(event.getValue(name));
-    }
-    return values;
+    return Stream.of(names).map(event::getValue).toList();
+  }
+
+  /** Returns these fields of each event, as text. */
+  private static List<String> fields(List<RecordedEvent> events, String... names) {
+    return events.stream().map(event -> fields(event, names).toString()).toList();
+  }
+
+  private static long sum(List<RecordedEvent> events, String name) {
+    return events.stream().mapToLong(event -> event.getLong(name)).sum();
+  }
+
+  /** Whether survivors and bytes are those by which the statistics of an index have grown. */
+  private static void sameAsCounted(
+      List<RecordedEvent> events, IndexStats before, IndexStats after) {
+    assertThat(sum(events, "survivors")).isEqualTo(after.survivors() - before.survivors());
+    assertThat(sum(events, "bytesRead"))
+        .isEqualTo(after.bytesRead() - before.bytesRead())
+        .isPositive();
+    assertThat(after.searchTime()).isGreaterThan(before.searchTime());
+  }
+
+  private static <E extends Exception> void fails(Class<E> type, ThrowingCallable call) {
+    assertThatExceptionOfType(type).isThrownBy(call);
   }
 
   @Test
@@ -114,7 +134,7 @@ class EventsTest {
                 engine.weightedLogSumExp(q, p, new double[M]);
                 engine.forEachTile(q, p, _ -> {});
               });
-      assertThat(events.stream().map(e -> fields(e, "operation", "m", "entries").toString()))
+      assertThat(fields(events, "operation", "m", "entries"))
           .containsExactly(
               "[pairwise, 300, 6300]",
               "[aligned, 21, 21]",
@@ -164,7 +184,7 @@ class EventsTest {
                     engine.pairwise(alike, around(700, 0.02f, 9));
                     engine.pairwise(equal, equal);
                   });
-          assertThat(events.stream().map(EventsTest::recomputed))
+          assertThat(fields(events, "recomputedInDouble", "recomputedPairByPair"))
               .containsExactly(
                   "[0.0, 0.0]",
                   "[0.0, 1.0]",
@@ -193,14 +213,10 @@ class EventsTest {
                 engine.pairwise(small, around(64, 0, 2));
                 engine.pairwise(around(32, 3, 2), around(64, 2, 2));
               });
-      assertThat(events.stream().map(EventsTest::recomputed))
+      assertThat(fields(events, "recomputedInDouble", "recomputedPairByPair"))
           .startsWith("[0.0, 1.0]", "[0.0, 1.0]");
       assertThat(events.getLast().getFloat("recomputedPairByPair")).isLessThan(0.1f);
     }
-  }
-
-  private static String recomputed(RecordedEvent event) {
-    return fields(event, "recomputedInDouble", "recomputedPairByPair").toString();
   }
 
   /** Returns Gaussians at random distances from the standard one, of the order of {@code spread}. */
@@ -237,11 +253,7 @@ class EventsTest {
                   index.query(mean, 0, std, 0, hurried, new long[4], new float[4], new double[1]);
                 });
         int passes = 2; // of 16 queries, or of half of them
-        assertThat(
-                events.stream()
-                    .map(e ->
-                        fields(e, "divergence", "k", "radius", "queries", "passes", "incomplete")
-                            .toString()))
+        assertThat(fields(events, "divergence", "k", "radius", "queries", "passes", "incomplete"))
             .containsExactly(
                 "[reverse-kl, 3, Infinity, 21, %d, 0]".formatted(passes),
                 "[reverse-kl, 0, 2.0, 21, %d, 0]".formatted(passes),
@@ -250,12 +262,7 @@ class EventsTest {
                 "[reverse-kl, 2, Infinity, 21, 0, 21]",
                 "[reverse-kl, 2, Infinity, 1, 0, 1]");
         IndexStats after = index.stats();
-        assertThat(events.stream().mapToLong(e -> e.getLong("survivors")).sum())
-            .isEqualTo(after.survivors() - before.survivors())
-            .isPositive();
-        assertThat(events.stream().mapToLong(e -> e.getLong("bytesRead")).sum())
-            .isEqualTo(after.bytesRead() - before.bytesRead())
-            .isPositive();
+        sameAsCounted(events, before, after);
         assertThat(events.get(2).getLong("survivors")).as("of rank").isPositive();
         assertThat(events.get(2).getLong("bytesRead")).isPositive();
         int all = threads;
@@ -266,7 +273,6 @@ class EventsTest {
               assertThat(event.getDuration("waited")).isZero();
               assertThat(event.getDuration()).isPositive();
             });
-        assertThat(after.searchTime()).isGreaterThan(before.searchTime());
       }
     }
   }
@@ -285,24 +291,17 @@ class EventsTest {
                 "dev.kullback.IndexSearch",
                 () -> {
                   for (Query query : List.of(broken, late)) {
-                    assertThatExceptionOfType(IllegalStateException.class)
-                        .isThrownBy(() -> index.search(q, query));
+                    fails(IllegalStateException.class, () -> index.search(q, query));
                   }
-                  assertThatExceptionOfType(InvalidGaussianException.class)
-                      .isThrownBy(() ->
-                          index.query(mean, 0, new float[D], 0, 4, new long[4], new float[4]));
+                  fails(
+                      InvalidGaussianException.class,
+                      () -> index.query(mean, 0, new float[D], 0, 4, new long[4], new float[4]));
                 });
-        assertThat(
-                events.stream().map(e -> fields(e, "k", "queries", "passes", "failed").toString()))
+        assertThat(fields(events, "k", "queries", "passes", "failed"))
             .containsExactly("[2, 0, 0, true]", "[0, 0, 0, true]", "[4, 0, 0, true]");
         IndexStats after = index.stats();
         assertThat(after.queries()).isEqualTo(before.queries());
-        assertThat(events.stream().mapToLong(e -> e.getLong("survivors")).sum())
-            .isEqualTo(after.survivors() - before.survivors());
-        assertThat(events.stream().mapToLong(e -> e.getLong("bytesRead")).sum())
-            .isEqualTo(after.bytesRead() - before.bytesRead())
-            .isPositive();
-        assertThat(after.searchTime()).as("of failed ones, too").isGreaterThan(before.searchTime());
+        sameAsCounted(events, before, after); // of failed ones, too
       }
     }
   }
@@ -322,14 +321,14 @@ class EventsTest {
           record(
               "dev.kullback.Call",
               () -> {
-                assertThatExceptionOfType(SearchTimeoutException.class)
-                    .isThrownBy(() -> engine.search(q, p, hurried));
+                fails(SearchTimeoutException.class, () -> engine.search(q, p, hurried));
                 engine.nearest(q, p, 2);
-                assertThatExceptionOfType(IllegalStateException.class)
-                    .isThrownBy(() -> engine.forEachTile(q, p, _ -> failsAt(0, 0)));
+                fails(
+                    IllegalStateException.class,
+                    () -> engine.forEachTile(q, p, _ -> failsAt(0, 0)));
                 engine.pairwise(q, p);
               });
-      assertThat(events.stream().map(e -> fields(e, "operation", "failed").toString()))
+      assertThat(fields(events, "operation", "failed"))
           .containsExactly(
               "[search, true]", "[search, false]", "[forEachTile, true]", "[pairwise, false]");
     }
@@ -400,9 +399,7 @@ class EventsTest {
                   reader.refresh();
                   reader.refresh();
                 });
-        assertThat(
-                refreshes.stream()
-                    .map(e -> fields(e, "folder", "changed", "segments", "failed").toString()))
+        assertThat(fields(refreshes, "folder", "changed", "segments", "failed"))
             .containsExactly(
                 "[%s, true, 1, false]".formatted(folder.toRealPath()),
                 "[%s, false, 1, false]".formatted(folder.toRealPath()));
@@ -423,18 +420,11 @@ class EventsTest {
       Path manifest = folder.resolve("manifest");
       Path elsewhere = Files.move(manifest, scratch.resolve("manifest"));
       List<RecordedEvent> events =
-          record(
-              "dev.kullback.Commit",
-              () ->
-                  assertThatExceptionOfType(UncheckedIOException.class).isThrownBy(index::commit));
+          record("dev.kullback.Commit", () -> fails(UncheckedIOException.class, index::commit));
       assertThat(events).hasSize(1).allMatch(event -> event.getBoolean("failed"));
       assertThat(index.stats().commits()).isZero();
       events =
-          record(
-              "dev.kullback.Refresh",
-              () ->
-                  assertThatExceptionOfType(UncheckedIOException.class)
-                      .isThrownBy(reader::refresh));
+          record("dev.kullback.Refresh", () -> fails(UncheckedIOException.class, reader::refresh));
       assertThat(events).hasSize(1).allMatch(event -> event.getBoolean("failed"));
       Files.move(elsewhere, manifest);
       index.commit();
@@ -478,8 +468,7 @@ class EventsTest {
             record(
                 "dev.kullback.Timeout",
                 () -> {
-                  assertThatExceptionOfType(SearchTimeoutException.class)
-                      .isThrownBy(() -> engine.search(q, p, hurried));
+                  fails(SearchTimeoutException.class, () -> engine.search(q, p, hurried));
                   assertThat(index.search(q, hurried).isComplete(0)).isFalse();
                   engine.search(q, p, Query.nearest(2).timeout(Duration.ofHours(1)));
                   engine.nearest(q, p, 2);
@@ -495,17 +484,17 @@ class EventsTest {
   @Test
   void everyEventIsDescribed() {
     Events.timeout("KlEngine.search", 1); // which loads the class
-    for (Object event :
-        new Object[] {
-          Events.call(),
-          Events.indexSearch(),
-          Events.commit(),
-          Events.merge(),
-          Events.refresh(),
-          Events.changeOver()
-        }) {
-      assertThat(event).as("nothing is recorded now").isNull();
-    }
+    assertThat(
+            new Object[] {
+              Events.call(),
+              Events.indexSearch(),
+              Events.commit(),
+              Events.merge(),
+              Events.refresh(),
+              Events.changeOver()
+            })
+        .as("nothing is recorded now")
+        .containsOnlyNulls();
     List<EventType> types =
         FlightRecorder.getFlightRecorder().getEventTypes().stream()
             .filter(type -> type.getName().startsWith("dev.kullback."))
@@ -566,8 +555,7 @@ class EventsTest {
             "-XX:StartFlightRecording:filename=%s,settings=%s".formatted(file, settings));
     assertThat(jvm.out()).contains("jdk.jfr, ");
     List<RecordedEvent> events = RecordingFile.readAllEvents(file);
-    List<RecordedEvent> changeOvers =
-        events.stream().filter(e -> e.getEventType().getName().endsWith("ChangeOver")).toList();
+    List<RecordedEvent> changeOvers = ofType(events, "ChangeOver");
     assertThat(changeOvers)
         .allSatisfy(event -> {
           assertThat(event.getThread().getJavaName()).isEqualTo("kullback-change-over");
@@ -578,12 +566,15 @@ class EventsTest {
         .contains("compiled small", "compiled scans")
         .containsExactlyInAnyOrderElementsOf(
             jvm.out().lines().filter(line -> line.startsWith("compiled ")).toList());
-    List<RecordedEvent> calls =
-        events.stream().filter(e -> e.getEventType().getName().endsWith("Call")).toList();
+    List<RecordedEvent> calls = ofType(events, "Call");
     assertThat(calls.getFirst().getBoolean("cold")).isTrue();
     assertThat(calls.getLast().getBoolean("cold")).isFalse();
     assertThat(calls).allMatch(e -> e.getThread().getJavaName().equals("main"));
     assertThat(jvm.out()).contains("jdk.jfr, " + calls.size());
+  }
+
+  private static List<RecordedEvent> ofType(List<RecordedEvent> events, String name) {
+    return events.stream().filter(e -> e.getEventType().getName().endsWith(name)).toList();
   }
 
   /** Without the module there are no events, and all else is as it was. */

@@ -1,7 +1,8 @@
 package dev.kullback;
 
+import static dev.kullback.testing.Refusal.refused;
+import static dev.kullback.testing.Refusal.refusedAs;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.kullback.testing.Batch;
@@ -15,6 +16,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -22,11 +24,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Exact lists of blocks of references, merged or continued, are the list of the whole. */
 class MergeTest {
-  /** References that can be cut into blocks. */
-  private interface Rows {
-    Gaussians of(int from, int to);
-  }
-
   private static int[][] cuts(int m) {
     return new int[][] {
       {0, m},
@@ -38,7 +35,7 @@ class MergeTest {
 
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
-  void diagonalBatches(Backend backend) {
+  void valuesOfRegimes(Backend backend) {
     Regime[] regimes = {
       Regime.VAE,
       Regime.NEAR_1E_3,
@@ -48,35 +45,28 @@ class MergeTest {
       Regime.OFFSET_1E3,
       Regime.WIDE
     };
-    for (int k = 0; k < regimes.length; k++) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        if ((backend.ordinal() + k + (isDouble ? 1 : 0)) % 4 != 0) {
-          continue;
-        }
-        Regime regime = regimes[k];
-        Regime.Case drawn = regime.draw(isDouble, 5, 61, 7);
-        Batch q = drawn.q();
-        Batch p = drawn.p();
-        String what = "%s %s %s".formatted(backend, regime, isDouble ? "double" : "float");
-        check(what, backend, q.gaussians(), (from, to) -> p.rows(from, to).gaussians(), 61);
-        checkRounding(what, backend, q, p);
+    for (int k = 0; k < 2 * regimes.length; k++) {
+      if ((backend.ordinal() + k / 2 + k % 2) % 4 == 0) {
+        Regime.Case drawn = regimes[k / 2].draw(k % 2 == 1, 5, 61, 7);
+        checkRounding("%s %s".formatted(backend, drawn), backend, drawn.q(), drawn.p());
       }
     }
   }
 
+  /** Each kind of q with another of p. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void waysToStateAScale(Backend backend) {
-    for (Batch.Kind a : Batch.Kind.values()) {
-      for (Batch.Kind b : Batch.Kind.values()) {
-        if ((backend.ordinal() + a.ordinal() + b.ordinal()) % 4 != 0) {
-          continue; // each kind of q with another of p
-        }
-        Random random = new Random(4 * a.ordinal() + b.ordinal());
+    Batch.Kind[] kinds = Batch.Kind.values();
+    for (int k = 0; k < kinds.length * kinds.length; k++) {
+      Batch.Kind a = kinds[k / kinds.length];
+      Batch.Kind b = kinds[k % kinds.length];
+      if ((backend.ordinal() + a.ordinal() + b.ordinal()) % 4 == 0) {
+        Random random = new Random(k);
         Batch q = similar(a, 3, 4, random);
         Batch p = similar(b, 40, 4, random);
         String what = "%s %s %s".formatted(backend, a, b);
-        check(what, backend, q.gaussians(), (from, to) -> p.rows(from, to).gaussians(), 40);
+        check(what, backend, q.gaussians(), p.gaussians());
         checkRounding(what, backend, q, p);
       }
     }
@@ -113,8 +103,7 @@ class MergeTest {
     for (boolean isDouble : new boolean[] {false, true}) {
       Batch q = new Batch(Batch.Kind.STD, isDouble, same, same, d);
       Batch p = new Batch(Batch.Kind.STD, isDouble, mean, std, d);
-      check(
-          backend + " ties", backend, q.gaussians(), (from, to) -> p.rows(from, to).gaussians(), m);
+      check(backend + " ties", backend, q.gaussians(), p.gaussians());
       try (KlEngine engine = Engines.on(backend)) {
         Neighbors nearest =
             engine.search(q.gaussians(), p.gaussians(), Query.nearest(m / 3).exact());
@@ -128,72 +117,62 @@ class MergeTest {
 
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
-  void fullAndMixedBatches(Backend backend) {
+  void mixedBatches(Backend backend) {
     Random random = new Random(4);
     for (boolean isDouble : new boolean[] {false, true}) {
       FullBatch.Kind kind = isDouble ? FullBatch.Kind.COVARIANCE : FullBatch.Kind.SCALE_TRIL;
       FullBatch p = FullBatch.random(isDouble, 40, 5, 30, 0, random).as(kind);
-      FullBatch q = p.rows(11, 14);
-      Batch scales = similar(Batch.Kind.LOG_VARIANCE, 33, 5, random);
-      String what = "%s %s %s".formatted(backend, kind, isDouble);
-      check(what, backend, q.gaussians(), (from, to) -> p.rows(from, to).gaussians(), 40);
-      check(
-          what + " mixed",
-          backend,
-          q.gaussians(),
-          (from, to) -> scales.rows(from, to).gaussians(),
-          33);
-      Gaussians diagonal = scales.rows(3, 6).gaussians();
-      check(what + " mixed", backend, diagonal, (from, to) -> p.rows(from, to).gaussians(), 40);
+      Gaussians q = similar(Batch.Kind.LOG_VARIANCE, 3, 5, random).gaussians();
+      check("%s %s".formatted(backend, kind), backend, q, p.gaussians());
     }
   }
 
   /** Lists of blocks, in any order of blocks, merged; and each continued by the next block. */
-  private static void check(String what, Backend backend, Gaussians q, Rows p, int m) {
-    Gaussians whole = p.of(0, m);
+  private static void check(String what, Backend backend, Gaussians q, Gaussians p) {
+    int m = p.size();
     try (KlEngine engine = Engines.on(backend);
         KlEngine several = Engines.on(backend, 3)) {
-      for (boolean reverse : new boolean[] {false, true}) {
-        for (boolean others : new boolean[] {false, true}) {
-          for (int k : new int[] {1, 3, 10, m, m + 5}) {
-            Query options = options(k, reverse, others);
-            Neighbors expected = engine.search(q, whole, options);
-            String name =
-                "%s, k = %d%s%s"
-                    .formatted(what, k, reverse ? ", reverse" : "", others ? ", others" : "");
-            checkOrder(name, expected, q.size(), Math.min(k, others ? m - 1 : m));
-            same(name + ", threads", several.search(q, whole, options), expected);
-            for (int[] cut : cuts(m)) {
-              List<Neighbors> lists = new ArrayList<>();
-              Neighbors last = null;
-              for (int b = 1; b < cut.length; b++) {
-                Gaussians block = p.of(cut[b - 1], cut[b]);
-                lists.add(engine.search(q, block, options.offset(cut[b - 1])));
-                last =
-                    engine.search(
-                        q, block, last == null ? options : options.resumeAfter(last, cut[b - 1]));
-              }
-              Neighbors descending = null;
-              for (int b = cut.length - 1; b > 0; b--) {
-                Gaussians block = p.of(cut[b - 1], cut[b]);
-                Query from = options.offset(cut[b - 1]);
-                descending =
-                    engine.search(
-                        q,
-                        block,
-                        descending == null ? from : options.resumeAfter(descending, cut[b - 1]));
-              }
-              String blocks = name + ", " + (cut.length - 1) + " blocks";
-              same(blocks + " continued downwards", descending, expected);
-              same(blocks + " continued", last, expected);
-              same(blocks, Neighbors.merge(k, lists.toArray(Neighbors[]::new)), expected);
-              same(
-                  blocks, Neighbors.merge(k, lists.reversed().toArray(Neighbors[]::new)), expected);
+      for (int option = 0; option < 4; option++) {
+        for (int k : new int[] {1, 3, 10, m, m + 5}) {
+          Query options = options(k, option % 2 == 1, option > 1);
+          Neighbors expected = engine.search(q, p, options);
+          String name = "%s, %s".formatted(what, options);
+          checkOrder(name, expected, q.size(), Math.min(k, option > 1 ? m - 1 : m));
+          same(name + ", threads", several.search(q, p, options), expected);
+          for (int[] cut : cuts(m)) {
+            List<Neighbors> lists = new ArrayList<>();
+            Neighbors up = null;
+            Neighbors down = null;
+            for (int b = 1; b < cut.length; b++) {
+              lists.add(next(engine, q, p, options, null, cut[b - 1], cut[b]));
+              up = next(engine, q, p, options, up, cut[b - 1], cut[b]);
+              int a = cut.length - b;
+              down = next(engine, q, p, options, down, cut[a - 1], cut[a]);
             }
+            String blocks = name + ", " + (cut.length - 1) + " blocks";
+            same(blocks + " continued downwards", down, expected);
+            same(blocks + " continued", up, expected);
+            same(blocks, Neighbors.merge(k, lists.toArray(Neighbors[]::new)), expected);
+            same(blocks, Neighbors.merge(k, lists.reversed().toArray(Neighbors[]::new)), expected);
           }
         }
       }
     }
+  }
+
+  /** Searches a block, after an earlier list if there is one. */
+  private static Neighbors next(
+      KlEngine engine,
+      Gaussians q,
+      Gaussians p,
+      Query options,
+      @Nullable Neighbors earlier,
+      int from,
+      int to) {
+    return engine.search(
+        q,
+        p.slice(from, to),
+        earlier == null ? options.offset(from) : options.resumeAfter(earlier, from));
   }
 
   private static Query options(int k, boolean reverse, boolean others) {
@@ -248,17 +227,16 @@ class MergeTest {
     Batch q = similar(Batch.Kind.STD, 9, 40, new Random(5));
     Batch p = similar(Batch.Kind.STD, 300, 40, new Random(5));
     FullBatch full = FullBatch.random(false, 50, 9, 30, 0, new Random(6));
-    Neighbors[] found = new Neighbors[2];
-    Neighbors[] fullFound = new Neighbors[2];
-    Backend[] backends = {Backend.AUTO, Backend.SCALAR};
-    for (int b = 0; b < 2; b++) {
-      try (KlEngine engine = Engines.on(backends[b])) {
-        found[b] = engine.search(q.gaussians(), p.gaussians(), Query.nearest(20).exact());
-        fullFound[b] = engine.search(full.gaussians(), full.gaussians(), Query.nearest(20).exact());
-      }
+    Query options = Query.nearest(20).exact();
+    try (KlEngine vector = Engines.on(Backend.AUTO);
+        KlEngine scalar = Engines.on(Backend.SCALAR)) {
+      same(
+          "diagonal",
+          vector.search(q.gaussians(), p.gaussians(), options),
+          scalar.search(q.gaussians(), p.gaussians(), options));
+      Gaussians g = full.gaussians();
+      same("full", vector.search(g, g, options), scalar.search(g, g, options));
     }
-    same("diagonal", found[0], found[1]);
-    same("full", fullFound[0], fullFound[1]);
   }
 
   /** More columns than candidates are kept for, all nearly equal, so that they are decided on the way; several blocks and spans. */
@@ -290,10 +268,8 @@ class MergeTest {
       same("spans", four.search(q.gaussians(), p.gaussians(), options), expected);
       Neighbors last = null;
       for (int from = 0; from < m; from += 4999) {
-        Gaussians block = p.rows(from, Math.min(m, from + 4999)).gaussians();
-        last =
-            four.search(
-                q.gaussians(), block, last == null ? options : options.resumeAfter(last, from));
+        int to = Math.min(m, from + 4999);
+        last = next(four, q.gaussians(), p.gaussians(), options, last, from, to);
       }
       same("continued", last, expected);
     }
@@ -308,7 +284,7 @@ class MergeTest {
     Arrays.fill(one, 1);
     Batch p = new Batch(Batch.Kind.STD, true, mean, one, 1);
     Gaussians q = p.rows(0, 5).gaussians();
-    check(backend + " ends", backend, q, (from, to) -> p.rows(from, to).gaussians(), mean.length);
+    check(backend + " ends", backend, q, p.gaussians());
     try (KlEngine engine = Engines.on(backend)) {
       Neighbors found = engine.search(q, p.gaussians(), Query.nearest(10).exact());
       assertThat(found.value(0, 0)).isZero();
@@ -330,9 +306,7 @@ class MergeTest {
       DiagonalGaussians other = DiagonalGaussians.ofStd(mean, mean, 1);
       Query reverse = Query.nearest(1).exact().reverse();
       assertThat(engine.search(other, zero, reverse).indices()).containsOnly(0);
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.search(zero, other, reverse))
-          .withMessageContaining("q is deterministic");
+      refused(() -> engine.search(zero, other, reverse), "q is deterministic");
     }
   }
 
@@ -356,16 +330,10 @@ class MergeTest {
 
   @Test
   void errorsOfOptions() {
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Query.nearest(0))
-        .withMessage("k must be at least 1, is 0");
+    refusedAs("k must be at least 1, is 0", () -> Query.nearest(0));
     Query options = Query.nearest(2).exact();
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> options.offset(-1))
-        .withMessage("firstIndex must be at least 0, is -1");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> options.excludeSelf(-3))
-        .withMessage("firstRow must be at least 0, is -3");
+    refusedAs("firstIndex must be at least 0, is -1", () -> options.offset(-1));
+    refusedAs("firstRow must be at least 0, is -3", () -> options.excludeSelf(-3));
     assertThatNullPointerException()
         .isThrownBy(() -> options.resumeAfter(null, 0))
         .withMessage("earlier");
@@ -375,21 +343,20 @@ class MergeTest {
       int last = Integer.MAX_VALUE - 3;
       assertThat(engine.search(p, p, options.offset(last)).index(3, 0))
           .isEqualTo(Integer.MAX_VALUE);
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.search(p, p, options.offset(last + 1)))
-          .withMessageContaining("firstIndex is 2147483645 and p has 4 Gaussians");
+      refused(
+          () -> engine.search(p, p, options.offset(last + 1)),
+          "firstIndex is 2147483645 and p has 4 Gaussians");
       Neighbors earlier = engine.search(p, p, options);
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.search(one, p, options.resumeAfter(earlier, 4)))
-          .withMessageContaining("earlier has 4 rows but q has 1 Gaussians");
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.search(p, p, options.resumeAfter(earlier, 0)))
-          .withMessageContaining("which is one of p's: p has [0, 3]");
+      refused(
+          () -> engine.search(one, p, options.resumeAfter(earlier, 4)),
+          "earlier has 4 rows but q has 1 Gaussians");
+      refused(
+          () -> engine.search(p, p, options.resumeAfter(earlier, 0)),
+          "which is one of p's: p has [0, 3]");
       Neighbors within = Neighbors.of(new int[] {0, 2}, new int[] {0, 1}, new double[] {2, 1});
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.search(one, p, options.resumeAfter(within, 4)))
-          .withMessageContaining(
-              "earlier, row 0, is not ascending by value and then index at neighbor 1");
+      refused(
+          () -> engine.search(one, p, options.resumeAfter(within, 4)),
+          "earlier, row 0, is not ascending by value and then index at neighbor 1");
     }
   }
 
@@ -399,24 +366,14 @@ class MergeTest {
     Neighbors b = Neighbors.of(new int[] {0, 0, 1}, new int[] {2}, new double[] {0.5});
     Neighbors one = Neighbors.of(new int[] {0, 1}, new int[] {2}, new double[] {0.5});
     Neighbors tie = Neighbors.of(new int[] {0, 2}, new int[] {2, 1}, new double[] {0.5, 0.5});
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.merge(0, a))
-        .withMessageContaining("k must be");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.merge(1))
-        .withMessageContaining("no lists");
+    refused(() -> Neighbors.merge(0, a), "k must be");
+    refused(() -> Neighbors.merge(1), "no lists");
     assertThatNullPointerException()
         .isThrownBy(() -> Neighbors.merge(1, a, null))
         .withMessage("lists[1]");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.merge(1, a, one))
-        .withMessageContaining("lists[1] has 1 rows but lists[0] has 2");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.merge(1, a, b))
-        .withMessageContaining("row 1 has index 2 twice");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.merge(1, tie))
-        .withMessageContaining("lists[0], row 0, is not ascending");
+    refused(() -> Neighbors.merge(1, a, one), "lists[1] has 1 rows but lists[0] has 2");
+    refused(() -> Neighbors.merge(1, a, b), "row 1 has index 2 twice");
+    refused(() -> Neighbors.merge(1, tie), "lists[0], row 0, is not ascending");
     Neighbors c = Neighbors.of(new int[] {0, 0, 1}, new int[] {0}, new double[] {2});
     Neighbors merged = Neighbors.merge(2, a, c);
     assertThat(merged.indices()).containsExactly(5, 0, 1);
@@ -427,20 +384,14 @@ class MergeTest {
   @Test
   void errorsOfNeighbors() {
     int[] start = {0, 1};
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.of(new int[0], new int[0], new double[0]))
-        .withMessageContaining("start must begin with 0");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.of(new int[] {0, 1, 0}, new int[0], new double[0]))
-        .withMessageContaining("start[2] is 0, less than start[1], which is 1");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.of(start, new int[2], new double[1]))
-        .withMessageContaining("start ends with 1, but there are 2 indices and 1 values");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.of(start, new int[] {-1}, new double[1]))
-        .withMessageContaining("entry 0 has index -1");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Neighbors.of(start, new int[1], new double[] {Double.NaN}))
-        .withMessageContaining("value NaN");
+    refused(() -> Neighbors.of(new int[0], new int[0], new double[0]), "start must begin with 0");
+    refused(
+        () -> Neighbors.of(new int[] {0, 1, 0}, new int[0], new double[0]),
+        "start[2] is 0, less than start[1], which is 1");
+    refused(
+        () -> Neighbors.of(start, new int[2], new double[1]),
+        "start ends with 1, but there are 2 indices and 1 values");
+    refused(() -> Neighbors.of(start, new int[] {-1}, new double[1]), "entry 0 has index -1");
+    refused(() -> Neighbors.of(start, new int[1], new double[] {Double.NaN}), "value NaN");
   }
 }

@@ -1,8 +1,8 @@
 package dev.kullback;
 
+import static dev.kullback.testing.Refusal.refused;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.testing.Batch;
@@ -209,17 +209,11 @@ class QueryTest {
         Query fewer = query.maxPairs(59).maxPairs(60);
         String message =
             query.toString().contains("within") ? "more than 59 pairs" : "maxPairs, 59";
-        assertThatIllegalArgumentException()
-            .isThrownBy(() -> engine.search(p, p, fewer))
-            .withMessageContaining(message);
-        assertThatIllegalArgumentException()
-            .isThrownBy(() -> index.search(p, fewer))
-            .withMessageContaining(message);
+        refused(() -> engine.search(p, p, fewer), message);
+        refused(() -> index.search(p, fewer), message);
       }
-      assertThatIllegalArgumentException()
-          .isThrownBy(
-              () -> engine.search(p, p, Query.nearest(3).maxPairs(59), new int[60], new float[60]))
-          .withMessageContaining("maxPairs, 59");
+      Query fewer = Query.nearest(3).maxPairs(59);
+      refused(() -> engine.search(p, p, fewer, new int[60], new float[60]), "maxPairs, 59");
     }
   }
 
@@ -353,10 +347,6 @@ class QueryTest {
         .hasToString(
             "Query[nearest 2, reverse, exact, excludeSelf 5, excluding 3 ids, filter, timeout PT3S, maxPairs 40, offset 6, resumeAfter 2 rows]");
     refused(() -> all.timeout(Duration.ZERO), "timeout must be positive, is PT0S");
-  }
-
-  private static void refused(Runnable call, String... parts) {
-    assertThatIllegalArgumentException().isThrownBy(call::run).withMessageContainingAll(parts);
   }
 
   /** A last block may be shorter than k, if the lists before it have the rest. */
