@@ -251,10 +251,8 @@ public final class MixtureDivergences {
       crew.share(
           q.size(),
           lead,
-          (m, sampler) -> {
-            sampler.checkInterrupt();
-            sampler.sample((int) m, samples, random[(int) m], null, estimates, errors);
-          });
+          (m, sampler) ->
+              sampler.sample((int) m, samples, random[(int) m], null, estimates, errors));
     } else {
       for (int m = 0; m < random.length; m++) {
         lead.sample(m, samples, random[m], crew, estimates, errors);
