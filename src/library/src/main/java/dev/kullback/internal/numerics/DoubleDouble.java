@@ -77,9 +77,11 @@ public class DoubleDouble {
 
   /** Returns {@code Math.scalb(x, by)}, mostly by one product: divergences in twice the precision of double take 5 to 8 % less time (Zen 4). */
   public static double timesPowerOf2(double x, int by) {
-    return Math.abs(by) < Double.MAX_EXPONENT
-        ? x * Double.longBitsToDouble((long) (by + Double.MAX_EXPONENT) << 52)
-        : Math.scalb(x, by);
+    return Math.abs(by) < Double.MAX_EXPONENT ? x * powerOf2(by) : Math.scalb(x, by);
+  }
+
+  private static double powerOf2(int by) {
+    return Double.longBitsToDouble((long) (by + Double.MAX_EXPONENT) << 52);
   }
 
   public final void set(double x) {
@@ -112,9 +114,16 @@ public class DoubleDouble {
     double s = h + l;
     double rest = h - s + l;
     int k = Math.getExponent(s);
-    high = shift(s, -k);
-    low = shift(rest, -k);
-    exponent = s == 0 ? NO_EXPONENT : e + k;
+    if (Math.abs(k) < Double.MAX_EXPONENT) { // one branch, which always goes one way
+      double power = powerOf2(-k);
+      high = s * power;
+      low = rest * power;
+      exponent = e + k;
+    } else {
+      high = shift(s, -k);
+      low = shift(rest, -k);
+      exponent = s == 0 ? NO_EXPONENT : e + k;
+    }
   }
 
   public final void scale(long by) {
@@ -140,10 +149,24 @@ public class DoubleDouble {
 
   private void add(double h, double l, long e) {
     long top = Math.max(exponent, e);
-    double a = shift(high, exponent - top);
-    double aLow = shift(low, exponent - top);
-    double b = shift(h, e - top);
-    double bLow = shift(l, e - top);
+    long gap = exponent - e;
+    double a;
+    double aLow;
+    double b;
+    double bLow;
+    if (Math.abs(gap) < Double.MAX_EXPONENT) { // as above: which is greater, no one can predict
+      double power = powerOf2((int) Math.min(gap, 0));
+      double otherPower = powerOf2((int) Math.min(-gap, 0));
+      a = high * power;
+      aLow = low * power;
+      b = h * otherPower;
+      bLow = l * otherPower;
+    } else {
+      a = shift(high, exponent - top);
+      aLow = shift(low, exponent - top);
+      b = shift(h, e - top);
+      bLow = shift(l, e - top);
+    }
     double s = a + b;
     double t = s - a;
     double rest = a - (s - t) + (b - t);
