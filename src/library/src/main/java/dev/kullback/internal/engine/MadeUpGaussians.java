@@ -40,10 +40,10 @@ public final class MadeUpGaussians {
     this.mean = mean;
     this.std = std;
     scaleTril = new double[below.length];
-    for (int k = 0; k < below.length; k++) {
-      int r = k / d % d;
-      int c = k % d;
-      scaleTril[k] = c < r ? below[k] : c == r ? std[k / d] : 0;
+    for (int r = 0; r * d < below.length; r++) {
+      int diagonal = r * d + r % d;
+      System.arraycopy(below, r * d, scaleTril, r * d, diagonal - r * d);
+      scaleTril[diagonal] = std[r];
     }
   }
 

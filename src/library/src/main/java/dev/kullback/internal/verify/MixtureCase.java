@@ -633,6 +633,7 @@ final class MixtureCase {
     final double weight;
     final double[] mean;
     final double[] covariance;
+    private @Nullable Batch batch;
 
     Merged(Merged a, Merged b) {
       this(IntStream.concat(Arrays.stream(a.members), Arrays.stream(b.members)).sorted().toArray());
@@ -681,19 +682,26 @@ final class MixtureCase {
           .toArray();
     }
 
+    /** Made once, as the cost of each pair asks for it. */
     Batch batch() {
-      Elements means = Elements.of(mean, "mean");
-      Elements scales = Elements.of(covariance, "covariance");
-      return q.isDiagonal
-          ? DiagonalBatch.of(
-              means, scales, q.d, Scale.VARIANCE, ScalePolicy.STRICT, Platform.rangeCheck())
-          : Factors.of(
-              means,
-              scales,
-              q.d,
-              MatrixForm.COVARIANCE,
-              ScalePolicy.STRICT,
-              Platform::factorization);
+      Batch made = batch;
+      if (made == null) {
+        Elements means = Elements.of(mean, "mean");
+        Elements scales = Elements.of(covariance, "covariance");
+        made =
+            q.isDiagonal
+                ? DiagonalBatch.of(
+                    means, scales, q.d, Scale.VARIANCE, ScalePolicy.STRICT, Platform.rangeCheck())
+                : Factors.of(
+                    means,
+                    scales,
+                    q.d,
+                    MatrixForm.COVARIANCE,
+                    ScalePolicy.STRICT,
+                    Platform::factorization);
+        batch = made;
+      }
+      return made;
     }
   }
 
