@@ -7,19 +7,19 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.kullback.internal.cuda.CudaLibrary;
 import dev.kullback.internal.cuda.abi.KullbackCuda;
 import dev.kullback.testing.Batch;
+import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.Emulated;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.Probe;
-import java.io.File;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.reflect.Method;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -31,8 +31,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -54,6 +54,8 @@ class CudaTest {
   private static final int LAUNCH_FAILURE = 719;
   private static final List<String> ACCESS = List.of("--enable-native-access=ALL-UNNAMED");
 
+  @TempDir private Path scratch;
+
   @BeforeEach
   @AfterEach
   void reset() {
@@ -62,6 +64,28 @@ class CudaTest {
 
   private static KlEngine engine() {
     return KlEngine.builder().backend(Backend.CUDA).build();
+  }
+
+  /** Returns what a new engine answers. */
+  private static <T> T anew(Function<KlEngine, T> call) {
+    try (KlEngine engine = engine()) {
+      return call.apply(engine);
+    }
+  }
+
+  /** Checks an answer of the device against the host's. */
+  private static void near(double[] actual, double[] expected, double tolerance) {
+    for (int k = 0; k < expected.length; k++) {
+      if (!(Math.abs(actual[k] - expected[k]) <= tolerance * expected[k])) {
+        assertThat(actual[k]).as("entry %d", k).isEqualTo(expected[k]);
+      }
+    }
+  }
+
+  private static double[] onHost(Gaussians q, Gaussians p) {
+    try (KlEngine host = KlEngine.builder().backend(Backend.VECTOR).build()) {
+      return matrix(host, q, p);
+    }
   }
 
   private static DiagonalGaussians diagonal(boolean isDouble, int n, int d, int seed) {
@@ -206,20 +230,11 @@ class CudaTest {
       assertThat((long) n * m * width).isGreaterThan(24 << 20);
       MemorySegment out = arena.allocate((long) n * m * width, 8);
       engine.pairwise(q, p, out);
-      double[] expected = new double[n * m];
-      try (KlEngine vector = KlEngine.builder().backend(Backend.VECTOR).build()) {
-        vector.pairwise(q, p, expected);
-      }
-      for (int k = 0; k < n * m; k++) {
-        double kl =
-            isDouble
-                ? out.getAtIndex(ValueLayout.JAVA_DOUBLE, k)
-                : out.getAtIndex(ValueLayout.JAVA_FLOAT, k);
-        double tolerance = (isDouble ? 2e-12 : 1e-5) * expected[k];
-        if (!(Math.abs(kl - expected[k]) <= tolerance)) {
-          assertThat(kl).as("entry %d", k).isEqualTo(expected[k]);
-        }
-      }
+      double[] got =
+          isDouble
+              ? out.toArray(ValueLayout.JAVA_DOUBLE)
+              : Batch.widened(out.toArray(ValueLayout.JAVA_FLOAT));
+      near(got, onHost(q, p), isDouble ? 2e-12 : 1e-5);
     }
   }
 
@@ -250,15 +265,9 @@ class CudaTest {
     float[] out = new float[n * m];
     Arrays.fill(out, -1);
     try (KlEngine engine = engine();
-        KlEngine host = KlEngine.builder().backend(Backend.VECTOR).threads(1).build();
         Arena arena = Arena.ofShared()) {
       engine.pairwise(q, p, out);
-      float[] expected = host.pairwise(q, p);
-      for (int k = 0; k < out.length; k++) {
-        if (!(Math.abs(out[k] - expected[k]) <= 3e-5 * expected[k])) {
-          assertThat(out[k]).as("row %d, column %d", k / m, k % m).isEqualTo(expected[k]);
-        }
-      }
+      near(Batch.widened(out), onHost(q, p), 3e-5);
       MemorySegment segment = arena.allocate(4L * n * m, 4);
       engine.pairwise(q, p, segment);
       assertThat(segment.toArray(ValueLayout.JAVA_FLOAT)).isEqualTo(out);
@@ -314,10 +323,7 @@ class CudaTest {
   @ValueSource(strings = {"cudaMemcpyAsync", "cudaEventRecord", "cudaEventSynchronize", "launch"})
   void faultsOfALargeMatrix(String call) {
     DiagonalGaussians q = diagonal(false, 1100, 1, 1);
-    float[] expected;
-    try (KlEngine engine = engine()) {
-      expected = engine.pairwise(q, q);
-    }
+    float[] expected = anew(engine -> engine.pairwise(q, q));
     int failures = 0;
     for (int after : new int[] {2, 4, 6}) {
       try (KlEngine engine = engine();
@@ -360,10 +366,7 @@ class CudaTest {
     FullGaussians f = full(false, 33, 5, 2);
     Emulated.set("memory", 4L << 20); // a 64th is 128 rows of 64 columns
     DiagonalGaussians many = diagonal(false, 150, 1, 4);
-    List<Integer> expected;
-    try (KlEngine engine = engine()) {
-      expected = everyWay(engine, q, f, many);
-    }
+    List<Integer> expected = anew(engine -> everyWay(engine, q, f, many));
     int failures = 0;
     for (int after = 1; ; after++) {
       try (KlEngine engine = engine()) {
@@ -400,10 +403,7 @@ class CudaTest {
   void aBatchThatFailsWhileAnotherThreadWaitsForIt(String call, int after, int error)
       throws Exception {
     FullGaussians g = full(true, 90, 12, 1);
-    double[] expected;
-    try (KlEngine engine = engine()) {
-      expected = matrix(engine, g, g);
-    }
+    double[] expected = anew(engine -> matrix(engine, g, g));
     Emulated.set("delay_us", 300);
     try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
       for (int round = 0; round < 30; round++) {
@@ -435,14 +435,7 @@ class CudaTest {
     Emulated.set("delay_us", 500);
     for (int round = 0; round < 20; round++) {
       DiagonalGaussians q = diagonal(false, 300, 2, round);
-      try (KlEngine engine = engine();
-          KlEngine vector = KlEngine.builder().backend(Backend.VECTOR).build()) {
-        double[] expected = matrix(vector, q, q);
-        double[] actual = matrix(engine, q, q);
-        for (int k = 0; k < expected.length; k++) {
-          assertThat(Math.abs(actual[k] - expected[k])).isLessThanOrEqualTo(1e-5 * expected[k]);
-        }
-      }
+      near(anew(engine -> matrix(engine, q, q)), onHost(q, q), 1e-5);
     }
   }
 
@@ -507,11 +500,8 @@ class CudaTest {
     try (KlEngine engine = engine();
         ExecutorService threads = Executors.newFixedThreadPool(8)) {
       double[][] expected = new double[16][];
-      try (KlEngine alone = engine()) {
-        for (int k = 0; k < 16; k++) {
-          expected[k] = matrix(alone, batches.get(k / 4), batches.get(k % 4));
-        }
-      }
+      Arrays.setAll(
+          expected, k -> anew(alone -> matrix(alone, batches.get(k / 4), batches.get(k % 4))));
       List<Future<?>> done = new ArrayList<>();
       for (int t = 0; t < 8; t++) {
         int start = t;
@@ -556,10 +546,7 @@ class CudaTest {
   void closeDuringACall() throws Exception {
     DiagonalGaussians q = diagonal(false, 3000, 4, 1);
     DiagonalGaussians p = diagonal(false, 3000, 4, 2);
-    float[] expected;
-    try (KlEngine engine = engine()) {
-      expected = engine.pairwise(q, p);
-    }
+    float[] expected = anew(engine -> engine.pairwise(q, p));
     Emulated.set("delay_us", 50_000);
     KlEngine engine = engine();
     CountDownLatch begun = new CountDownLatch(1);
@@ -665,7 +652,7 @@ class CudaTest {
             line -> line.matches("CUDA describes cuda: unavailable, .*--enable-native-access.*"));
   }
 
-  private static String cuda(String property, String value) throws Exception {
+  private String cuda(String property, String value) throws Exception {
     List<String> command = new ArrayList<>();
     if (!property.equals(CudaLibrary.LIBRARY)) {
       command.add("-D" + CudaLibrary.LIBRARY + "=" + System.getProperty(CudaLibrary.LIBRARY));
@@ -682,8 +669,7 @@ class CudaTest {
         .orElse("");
   }
 
-  private static List<String> run(List<String> options, String... mainAndArguments)
-      throws Exception {
+  private List<String> run(List<String> options, String... mainAndArguments) throws Exception {
     List<String> command =
         new ArrayList<>(
             List.of(
@@ -695,21 +681,10 @@ class CudaTest {
     return java(options, command.toArray(String[]::new));
   }
 
-  private static List<String> java(List<String> options, String... arguments) throws Exception {
-    List<String> command =
-        new ArrayList<>(
-            List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--add-modules",
-                "jdk.incubator.vector"));
+  private List<String> java(List<String> options, String... arguments) throws Exception {
+    List<String> command = new ArrayList<>(List.of("--add-modules", "jdk.incubator.vector"));
     command.addAll(options);
     command.addAll(List.of(arguments));
-    Process process =
-        new ProcessBuilder(command)
-            .redirectError(ProcessBuilder.Redirect.to(new File("/dev/null")))
-            .start();
-    String out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
-    return out.lines().toList();
+    return ChildJvm.run(scratch, Duration.ofMinutes(1), command).out().lines().toList();
   }
 }
