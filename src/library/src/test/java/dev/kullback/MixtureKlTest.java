@@ -424,7 +424,7 @@ class MixtureKlTest {
         if (method.equals("setMatches")) {
           kl.matchedPairs(engine);
         } else {
-          kl.productOfGaussians();
+          kl.variational(engine);
         }
       });
     } finally {
