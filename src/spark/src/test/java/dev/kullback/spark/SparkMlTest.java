@@ -34,6 +34,7 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.junit.jupiter.api.BeforeAll;
@@ -126,6 +127,35 @@ class SparkMlTest {
     return pairs;
   }
 
+  /** Returns what a query tells of one row. */
+  private static double value(String sql) {
+    return spark.sql(sql).first().getDouble(0);
+  }
+
+  private static double kl(Dataset<Row> found) {
+    return found.first().<Double>getAs("kl");
+  }
+
+  /** Rows of an id, a mean and a second column, of such types. */
+  private static Dataset<Row> data(String name, DataType type, Object... values) {
+    StructType schema =
+        new StructType()
+            .add("id", DataTypes.LongType)
+            .add("mean", SQLDataTypes.VectorType())
+            .add(name, type);
+    return spark.createDataFrame(List.of(RowFactory.create(values)), schema);
+  }
+
+  /** Runs with a setting, which is unset in the end. */
+  private static void with(String key, Object value, Runnable work) {
+    spark.conf().set(key, String.valueOf(value));
+    try {
+      work.run();
+    } finally {
+      spark.conf().unset(key);
+    }
+  }
+
   /** As Spark gives them, in types of its older module, and converted. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
@@ -140,13 +170,8 @@ class SparkMlTest {
                 ? SQLDataTypes.MatrixType().getClass()
                 : org.apache.spark.mllib.linalg.MatrixUDT.class);
     assertThat(expected).hasSize(16);
-    assertThat(
-            pairs(
-                KlNeighbors.of(data)
-                    .covariance("cov")
-                    .nearest(data, 4)
-                    .select("id", "neighbor", "kl")))
-        .isEqualTo(expected);
+    Dataset<Row> found = KlNeighbors.of(data).covariance("cov").nearest(data, 4);
+    assertThat(pairs(found.select("id", "neighbor", "kl"))).isEqualTo(expected);
     data.createOrReplaceTempView("mixture");
     assertThat(
             pairs(
@@ -179,17 +204,17 @@ class SparkMlTest {
   @ValueSource(strings = {"1g", "0"})
   void joinsByCovariances(String driver) {
     mixture.createOrReplaceTempView("mixture");
-    spark.conf().set(JoinSearch.MOST_BYTES, driver);
-    try {
-      Dataset<Row> joined =
-          spark.sql(
-              "SELECT q.id, p.id, kl_divergence_full(q.mean, q.cov, p.mean, p.cov) FROM mixture q JOIN mixture p"
-                  + " EXACT NEAREST 4 BY DISTANCE kl_divergence_full(q.mean, q.cov, p.mean, p.cov)");
-      assertThat(isSearch(joined)).isTrue();
-      assertThat(pairs(joined)).isEqualTo(expected);
-    } finally {
-      spark.conf().unset(JoinSearch.MOST_BYTES);
-    }
+    with(
+        JoinSearch.MOST_BYTES,
+        driver,
+        () -> {
+          Dataset<Row> joined =
+              spark.sql(
+                  "SELECT q.id, p.id, kl_divergence_full(q.mean, q.cov, p.mean, p.cov) FROM mixture q JOIN mixture p"
+                      + " EXACT NEAREST 4 BY DISTANCE kl_divergence_full(q.mean, q.cov, p.mean, p.cov)");
+          assertThat(isSearch(joined)).isTrue();
+          assertThat(pairs(joined)).isEqualTo(expected);
+        });
   }
 
   private static boolean isSearch(Dataset<Row> data) {
@@ -240,35 +265,18 @@ class SparkMlTest {
   @ParameterizedTest
   @MethodSource("factors")
   void matricesOfEachKind(Matrix factor) {
-    StructType schema =
-        new StructType()
-            .add("id", DataTypes.LongType)
-            .add("mean", SQLDataTypes.VectorType())
-            .add("matrix", SQLDataTypes.MatrixType());
     Matrix covariance =
         factor.multiply(new DenseMatrix(3, 3, factor.transpose().toArray(), false)); // of columns
-    Matrix wanted = factor instanceof DenseMatrix ? covariance : sparse(covariance);
-    Dataset<Row> q =
-        spark.createDataFrame(
-            List.of(RowFactory.create(7L, Vectors.zeros(3), Matrices.eye(3))), schema);
+    Matrix wanted =
+        factor instanceof DenseMatrix ? covariance : ((DenseMatrix) covariance).toSparseColMajor();
+    DataType type = SQLDataTypes.MatrixType();
+    Dataset<Row> q = data("matrix", type, 7L, Vectors.zeros(3), Matrices.eye(3));
     Vector mean = Vectors.dense(2, new double[] {3, 7});
-    Dataset<Row> p = spark.createDataFrame(List.of(RowFactory.create(8L, mean, factor)), schema);
-    assertThat(
-            KlNeighbors.of(p)
-                .scaleTril("matrix")
-                .nearest(q, 1)
-                .first()
-                .<Double>getAs("kl")
-                .doubleValue())
+    Dataset<Row> p = data("matrix", type, 8L, mean, factor);
+    assertThat(kl(KlNeighbors.of(p).scaleTril("matrix").nearest(q, 1)))
         .isCloseTo(OF_FACTOR, within(1e-14));
-    Dataset<Row> c = spark.createDataFrame(List.of(RowFactory.create(8L, mean, wanted)), schema);
-    assertThat(
-            KlNeighbors.of(c)
-                .covariance("matrix")
-                .nearest(q, 1)
-                .first()
-                .<Double>getAs("kl")
-                .doubleValue())
+    Dataset<Row> c = data("matrix", type, 8L, mean, wanted);
+    assertThat(kl(KlNeighbors.of(c).covariance("matrix").nearest(q, 1)))
         .isCloseTo(OF_FACTOR, within(1e-13));
     q.createOrReplaceTempView("one");
     c.createOrReplaceTempView("other");
@@ -288,10 +296,6 @@ class SparkMlTest {
     }
   }
 
-  private static SparseMatrix sparse(Matrix matrix) {
-    return ((DenseMatrix) matrix).toSparseColMajor();
-  }
-
   @ParameterizedTest
   @CsvSource({"true, CODEGEN_ONLY", "false, NO_CODEGEN"})
   void vectorsInSql(boolean wholeStage, String factory) {
@@ -301,46 +305,35 @@ class SparkMlTest {
             Vectors.sparse(2, new int[] {0}, new double[] {1}),
             Vectors.sparse(2, new int[] {0, 1}, new double[] {2, 1}))
         .createOrReplaceTempView("p");
-    spark.conf().set("spark.sql.codegen.wholeStage", wholeStage);
-    spark.conf().set("spark.sql.codegen.factoryMode", factory);
-    try {
-      for (String arguments :
-          List.of(
-              "q.mean, q.std, p.mean, p.std",
-              "q.mean, array(1.0, 1), p.mean, p.std",
-              "array(0, 0), q.std, array(1F, 0F), p.std")) {
-        // ½ (¼ + ¼ − 1 + ln 4)
-        String text = "kl_divergence(" + arguments + ")";
-        assertThat(spark.sql("SELECT " + text + " FROM q CROSS JOIN p").first().getDouble(0))
-            .isEqualTo(0.44314718055994531);
-      }
-      Dataset<Row> joined =
-          spark.sql(
-              "SELECT kl_divergence(q.mean, q.std, p.mean, p.std) FROM q JOIN p EXACT NEAREST 1 BY DISTANCE kl_divergence(q.mean, q.std, p.mean, p.std)");
-      assertThat(isSearch(joined)).isTrue();
-      assertThat(joined.first().getDouble(0)).isEqualTo(0.44314718055994531);
-      assertThat(joined.columns()).containsExactly("kl_divergence(mean, std, mean, std)");
-      assertThat(
-              spark
-                  .sql(
-                      "SELECT kl_divergence(q.mean, q.std, if(q.id > 0, null, q.mean), q.std) FROM q")
-                  .first()
-                  .isNullAt(0))
-          .isTrue();
-    } finally {
-      spark.conf().unset("spark.sql.codegen.wholeStage");
-      spark.conf().unset("spark.sql.codegen.factoryMode");
+    with(
+        "spark.sql.codegen.wholeStage",
+        wholeStage,
+        () -> with("spark.sql.codegen.factoryMode", factory, SparkMlTest::checkVectors));
+  }
+
+  private static void checkVectors() {
+    double expected = 0.44314718055994531; // ½ (¼ + ¼ − 1 + ln 4)
+    for (String arguments :
+        List.of(
+            "q.mean, q.std, p.mean, p.std",
+            "q.mean, array(1.0, 1), p.mean, p.std",
+            "array(0, 0), q.std, array(1F, 0F), p.std")) {
+      String text = "kl_divergence(" + arguments + ")";
+      assertThat(value("SELECT " + text + " FROM q CROSS JOIN p")).isEqualTo(expected);
     }
+    Dataset<Row> joined =
+        spark.sql(
+            "SELECT kl_divergence(q.mean, q.std, p.mean, p.std) FROM q JOIN p EXACT NEAREST 1 BY DISTANCE kl_divergence(q.mean, q.std, p.mean, p.std)");
+    assertThat(isSearch(joined)).isTrue();
+    assertThat(joined.first().getDouble(0)).isEqualTo(expected);
+    assertThat(joined.columns()).containsExactly("kl_divergence(mean, std, mean, std)");
+    String none = "SELECT kl_divergence(q.mean, q.std, if(q.id > 0, null, q.mean), q.std) FROM q";
+    assertThat(spark.sql(none).first().isNullAt(0)).isTrue();
   }
 
   /** One row of id 17. */
   private static Dataset<Row> vectors(Vector mean, Vector std) {
-    return spark.createDataFrame(
-        List.of(RowFactory.create(17L, mean, std)),
-        new StructType()
-            .add("id", DataTypes.LongType)
-            .add("mean", SQLDataTypes.VectorType())
-            .add("std", SQLDataTypes.VectorType()));
+    return data("std", SQLDataTypes.VectorType(), 17L, mean, std);
   }
 
   @Test
@@ -365,14 +358,9 @@ class SparkMlTest {
 
   @Test
   void matricesThatAreNoneAreNamed() {
-    StructType schema =
-        new StructType()
-            .add("id", DataTypes.LongType)
-            .add("mean", SQLDataTypes.VectorType())
-            .add("cov", SQLDataTypes.MatrixType());
+    DataType type = SQLDataTypes.MatrixType();
     Matrix upper = new DenseMatrix(2, 2, new double[] {1, 0, 2, 1}, false);
-    Dataset<Row> bad =
-        spark.createDataFrame(List.of(RowFactory.create(17L, Vectors.zeros(2), upper)), schema);
+    Dataset<Row> bad = data("cov", type, 17L, Vectors.zeros(2), upper);
     assertThatThrownBy(KlNeighbors.of(bad).covariance("cov").nearest(bad, 1)::collect)
         .rootCause()
         .hasMessageContaining(
@@ -385,12 +373,8 @@ class SparkMlTest {
             spark.sql("SELECT kl_divergence_full(mean, cov, mean, cov) FROM bad")::collect)
         .hasMessageContaining(
             "kl_divergence_full: q: covariance is not symmetric: [1][0] is 0.0 but [0][1] is 2.0");
-    Dataset<Row> oblong =
-        spark.createDataFrame(
-            List.of(
-                RowFactory.create(
-                    17L, Vectors.zeros(4), new DenseMatrix(2, 8, new double[16], false))),
-            schema);
+    Matrix wide = new DenseMatrix(2, 8, new double[16], false);
+    Dataset<Row> oblong = data("cov", type, 17L, Vectors.zeros(4), wide);
     assertThatThrownBy(KlNeighbors.of(oblong).covariance("cov").nearest(oblong, 1)::collect)
         .rootCause()
         .hasMessageContaining(
@@ -430,42 +414,32 @@ class SparkMlTest {
           .hasMessageContaining("due to data type mismatch: v is " + name + "; " + conversion);
     }
     Dataset<Row> vectors = MLUtils.convertVectorColumnsToML(old, "v");
-    assertThat(
-            KlNeighbors.of(vectors)
-                .mean("v")
-                .std("v")
-                .nearest(vectors, 1)
-                .first()
-                .<Double>getAs("kl"))
-        .isZero();
+    assertThat(kl(KlNeighbors.of(vectors).mean("v").std("v").nearest(vectors, 1))).isZero();
   }
 
   /** Literals are decimals, integers and longs, of which arrays of rows are made, too. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void literals(boolean ansi) {
-    spark.conf().set("spark.sql.ansi.enabled", ansi);
-    try {
-      for (String call :
-          List.of(
-              "kl_divergence(array(0.0, 0.0), array(1.0, 1.0), array(1, 0), array(2.0, 1.0))",
-              "kl_divergence(array(0L, 0L), array(1.0, 1), array(1F, 0F), array(2, 1))",
-              // as factors of the same
-              "kl_divergence_full(array(0, 0), array(array(1, 0), array(0, 1)), array(1.0, 0), array(array(2.0, 0), array(0, 1.0)))",
-              "kl_divergence_full(array(0, 0), array(1, 0, 0, 1), array(1L, 0), array(array(2F, 0F), array(0F, 1F)))")) {
-        assertThat(spark.sql("SELECT " + call).first().getDouble(0))
-            .as(call)
-            .isCloseTo(0.44314718055994531, within(1e-16));
-      }
-      for (String call :
-          List.of(
-              "kl_divergence(array(0.0), array(1.0), null, null)",
-              "kl_divergence_full(array(0.0), array(array(1.0)), null, null)",
-              "kl_divergence_full(array(0.0), null, array(0), array(array(1.0)))")) {
-        assertThat(spark.sql("SELECT " + call).first().isNullAt(0)).as(call).isTrue();
-      }
-    } finally {
-      spark.conf().unset("spark.sql.ansi.enabled");
+    with("spark.sql.ansi.enabled", ansi, SparkMlTest::checkLiterals);
+  }
+
+  private static void checkLiterals() {
+    for (String call :
+        List.of(
+            "kl_divergence(array(0.0, 0.0), array(1.0, 1.0), array(1, 0), array(2.0, 1.0))",
+            "kl_divergence(array(0L, 0L), array(1.0, 1), array(1F, 0F), array(2, 1))",
+            // as factors of the same
+            "kl_divergence_full(array(0, 0), array(array(1, 0), array(0, 1)), array(1.0, 0), array(array(2.0, 0), array(0, 1.0)))",
+            "kl_divergence_full(array(0, 0), array(1, 0, 0, 1), array(1L, 0), array(array(2F, 0F), array(0F, 1F)))")) {
+      assertThat(value("SELECT " + call)).as(call).isCloseTo(0.44314718055994531, within(1e-16));
+    }
+    for (String call :
+        List.of(
+            "kl_divergence(array(0.0), array(1.0), null, null)",
+            "kl_divergence_full(array(0.0), array(array(1.0)), null, null)",
+            "kl_divergence_full(array(0.0), null, array(0), array(array(1.0)))")) {
+      assertThat(spark.sql("SELECT " + call).first().isNullAt(0)).as(call).isTrue();
     }
   }
 
