@@ -1,7 +1,6 @@
 package dev.kullback.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.JsonReader;
@@ -120,57 +119,6 @@ class SharedScalesTest extends CommandFixture {
     Map<?, ?> facts = (Map<?, ?>) JsonReader.read(run(line.formatted(option)).out().strip());
     assertThat(facts.get("q_shared")).isEqualTo(List.of(summary));
     assertThat(facts.get("p_shared")).isEqualTo(List.of(summary));
-  }
-
-  private static long count(String axes) {
-    return Arrays.stream(axes(axes)).reduce(1, (a, b) -> a * b);
-  }
-
-  /** Axes behind the first may differ, and are repeated as NumPy does. */
-  @ParameterizedTest
-  @CsvSource(
-      delimiter = '|',
-      value = {
-        "3 2 2 2 | 3 8     |",
-        "3 8     | 3 2 2 2 |",
-        "3 2 4   | 3 4 2   |",
-        "3 2 2 2 | 8       | 1 row of standard deviations for 3 Gaussians",
-        "3 2 2 2 | 1 8     | 1 row of standard deviations for 3 Gaussians",
-        "3 2 2 2 | 2 2 2   | 1 row of standard deviations for 3 Gaussians",
-        "3 2 2 2 | 3       | 1 standard deviation for each of 3 Gaussians",
-        "3 2 2 2 | 3 1 1 1 | 1 standard deviation for each of 3 Gaussians",
-        "3 2 2 2 | 3 2 1 1 | 6 standard deviations for 3 Gaussians",
-        "3 2 2 2 | 2 1 1   | 2 standard deviations for 3 Gaussians",
-        "3 2 2 2 | -       | 1 standard deviation for 3 Gaussians",
-        "1 2 2 2 | 3 8     | 1 mean for 3 Gaussians",
-        "1 8     | 3 2 2 2 | 1 mean for 3 Gaussians",
-      })
-  void furtherAxes(String mean, String std, @Nullable String summary) throws IOException {
-    save("m.npy", "<f4", mean, new double[(int) count(mean)]);
-    double[] values = new double[(int) count(std)];
-    Arrays.setAll(values, k -> 1 + k);
-    save("x.npy", "<f4", std, values);
-    Result result = run("standard --mean m.npy --std x.npy -o o.npy");
-    assertThat(result.err()).isEmpty();
-    assertThat(result.out())
-        .startsWith((summary == null ? "" : "q: " + summary + "\n") + "KL(q_i||N(0,I)): 3, D = 8,");
-    double[] kl = values(read("o.npy", 3));
-    for (int i = 0; i < 3; i++) {
-      double expected = 0;
-      for (int h = 0; h < 8; h++) {
-        double s =
-            switch (std) {
-              case "3 8", "3 2 2 2", "3 4 2" -> 1 + 8 * i + h;
-              case "8", "1 8", "2 2 2" -> 1 + h;
-              case "3", "3 1 1 1" -> 1 + i;
-              case "3 2 1 1" -> 1 + 2 * i + h / 4;
-              case "2 1 1" -> 1 + h / 4;
-              default -> 1;
-            };
-        expected += .5 * (s * s - 1) - Math.log(s);
-      }
-      assertThat(kl[i]).isCloseTo(expected, within(1e-5 * expected));
-    }
   }
 
   /** Every command takes shared scales, of q and of p, and has the results of scales that are written out. */
