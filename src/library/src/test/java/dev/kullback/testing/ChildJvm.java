@@ -16,26 +16,16 @@ import java.util.stream.Stream;
 /** Exit status and output of a virtual machine of its own, of the JDK that runs the tests. */
 public record ChildJvm(int status, String out, String err) {
   /**
-   * Flags for lesser instruction sets than this processor's, each at its own width, and for the least width of vectors; none on one that has
-   * nothing less, such as NEON. Vectors of 256 bits on a processor that has 512 run what AVX2's do but for masks, which those of 128 bits have, too:
-   * a process for them would take HotTest a sixth of its time.
+   * Flags for lesser instruction sets than this processor's that no execution of the tests has: AVX, where the next lesser one is AVX2. That, and the
+   * least width of vectors, have one each. Vectors of 256 bits on a processor that has 512 run what AVX2's do but for masks, which those of 128 bits
+   * have, too.
    */
   public static Stream<List<String>> otherMachines() {
-    int most = VectorWidth.MOST_BITS;
-    Stream.Builder<List<String>> machines = Stream.builder();
-    if (System.getProperty("os.arch").equals("amd64")) {
-      if (most > 256) {
-        machines.add(List.of("-XX:UseAVX=2")); // without mask registers
-      }
-      machines.add(List.of("-XX:UseAVX=1"));
-    }
-    if (most > 128) {
-      machines.add(List.of("-D%s=128".formatted(VectorWidth.PROPERTY)));
-    }
-    return machines.build();
+    boolean hasThree = System.getProperty("os.arch").equals("amd64") && VectorWidth.MOST_BITS > 256;
+    return hasThree ? Stream.of(List.of("-XX:UseAVX=1")) : Stream.empty();
   }
 
-  /** The flags of {@link #otherMachines} that this virtual machine was given. */
+  /** The flags for vectors that this virtual machine was given. */
   public static List<String> thisMachine() {
     Stream<String> avx =
         ManagementFactory.getRuntimeMXBean().getInputArguments().stream()

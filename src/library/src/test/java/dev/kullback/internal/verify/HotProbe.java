@@ -3,8 +3,11 @@ package dev.kullback.internal.verify;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Kl;
+import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.IntVector;
@@ -15,7 +18,7 @@ import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 import org.junit.platform.console.ConsoleLauncher;
 
-/** Runs every operation from the interpreter until C2 has compiled it; {@link HotTest} starts it in virtual machines of its own. */
+/** Runs every operation from the interpreter until C2 has compiled it, for {@link HotTest}, in its process or in one of its own. */
 public final class HotProbe {
   /**
    * Calls with each kind of batches on each of some small shapes: 10,600 and more of each operation. Those whose bytes are counted go on
@@ -38,7 +41,7 @@ public final class HotProbe {
   private HotProbe() {}
 
   /**
-   * Prints what was found, first of large calls, whose loops are compiled on the way.
+   * Prints what was found.
    *
    * @param arguments {@link #BESIDE_OTHER_WIDTHS}, or names of classes whose tests then run, except long ones
    */
@@ -54,20 +57,35 @@ public final class HotProbe {
         }
       }
     }
-    try (Engine engine = new Engine(Kl.FORWARD, Platform.Choice.VECTOR, 1, null)) {
-      System.out.println(engine.describe());
-      print(engine, new int[][] {{130, 130, 24}, {16, 1100, 16}}, 1, 1);
-      print(engine, Verify.SHAPES, CALLS, WINDOWS);
-    }
+    System.out.println(run());
     if (arguments.length > 0 && !isBesideOthers) {
-      List<String> tests = new ArrayList<>();
-      tests.addAll(List.of("execute", "--disable-banner", "--disable-ansi-colors"));
-      tests.addAll(List.of("--exclude-tag=long", "--fail-if-no-tests"));
-      for (String name : arguments) {
-        tests.add("--select-class=" + name);
-      }
-      ConsoleLauncher.main(tests.toArray(String[]::new));
+      System.exit(runTests(new PrintWriter(System.out, true), arguments));
     }
+  }
+
+  /** Returns a line on the engine and one on each operation, first of large calls, whose loops are compiled on the way. */
+  static String run() {
+    try (Engine engine = new Engine(Kl.FORWARD, Platform.Choice.VECTOR, 1, null)) {
+      List<Findings> findings =
+          List.of(
+              Verify.run(engine, new int[][] {{130, 130, 24}, {16, 1100, 16}}, 0, 1, 1),
+              Verify.run(engine, Verify.SHAPES, 0, CALLS, WINDOWS));
+      return Stream.concat(
+              Stream.of(engine.describe()),
+              findings.stream().flatMap(f -> f.operations().stream().map(Finding::toString)))
+          .collect(Collectors.joining("\n"));
+    }
+  }
+
+  /** Runs the tests of classes, except long ones; returns 0 unless one failed. */
+  static int runTests(PrintWriter out, String... classes) {
+    List<String> tests = new ArrayList<>();
+    tests.addAll(List.of("execute", "--disable-banner", "--disable-ansi-colors"));
+    tests.addAll(List.of("--exclude-tag=long", "--fail-if-no-tests"));
+    for (String name : classes) {
+      tests.add("--select-class=" + name);
+    }
+    return ConsoleLauncher.run(out, out, tests.toArray(String[]::new)).getExitCode();
   }
 
   /** Has the profiles of the Vector API's own methods meet a species, as other code of a process may. */
@@ -89,9 +107,5 @@ public final class HotProbe {
     if (a.reduceLanesToLong(VectorOperators.ADD) == Long.MIN_VALUE) {
       throw new AssertionError(a);
     }
-  }
-
-  private static void print(Engine engine, int[][] shapes, long least, long windows) {
-    Verify.run(engine, shapes, 0, least, windows).operations().forEach(System.out::println);
   }
 }

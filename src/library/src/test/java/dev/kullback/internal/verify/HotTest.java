@@ -4,12 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.Engines;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -18,8 +21,10 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Every operation with every kind of batches at every width, compared with plain arithmetic while C2 compiles it and afterwards: where
- * vector code is most often wrong, and cold tests do not look.
+ * vector code is most often wrong, and cold tests do not look. It is the first class of its process, as what C2 boxes depends on what ran
+ * before.
  */
+@Order(1)
 class HotTest {
   /** Operations of {@link Verify}. */
   private static final int OPERATIONS = 40;
@@ -35,10 +40,7 @@ class HotTest {
 
   private static final String ALLOCATION = "dev.kullback.AllocationTest";
 
-  /**
-   * Tests that the processes of other machines run, too, and the first of them that of this one. They find compiled what they run, or most of
-   * it: 7 s of the 75 s of processor time that a process takes (Xeon with AMX, JDK 25.0.3).
-   */
+  /** Tests that the process of another machine runs, too, as it has no other tests: they find compiled what they run. */
   private static final String[] AFTERWARDS = {
     ALLOCATION,
     "dev.kullback.internal.vector.scan.PanelScanTest",
@@ -47,9 +49,28 @@ class HotTest {
 
   @TempDir private Path scratch;
 
+  /** What a process prints. */
+  private interface Process {
+    String run() throws Exception;
+  }
+
+  /** In this process, whose other classes then find compiled what they call. */
+  @Tag("vector")
   @Test
   void everyOperation() throws Exception {
-    everyOperation(List.of(), ALLOCATION);
+    Process here =
+        () -> {
+          String found = HotProbe.run();
+          StringWriter printed = new StringWriter();
+          int status = HotProbe.runTests(new PrintWriter(printed), ALLOCATION);
+          assertThat(status).as("%s%n%s", found, printed).isZero();
+          return found;
+        };
+    if (Boolean.getBoolean(Engines.NARROWER)) {
+      check(here, () -> child(narrower(ChildJvm.thisMachine()), ALLOCATION));
+    } else {
+      check(here.run());
+    }
   }
 
   /**
@@ -59,38 +80,47 @@ class HotTest {
   @Tag("long")
   @Test
   void everyOperationCompiledEarlyBesideOtherWidths() throws Exception {
-    everyOperationOfOneOfTwo(
-        List.of("-XX:CompileThresholdScaling=0.15"), HotProbe.BESIDE_OTHER_WIDTHS);
+    Process child =
+        () -> child(List.of("-XX:CompileThresholdScaling=0.15"), HotProbe.BESIDE_OTHER_WIDTHS);
+    check(child, child);
   }
 
   @Tag("long")
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
   void everyOperationOfOtherMachines(List<String> flags) throws Exception {
-    List<String> narrower = new ArrayList<>(flags);
-    narrower.add("-D" + Engines.NARROWER + "=true");
-    everyOperationOfOneOfTwo(narrower, AFTERWARDS);
+    Process child = () -> child(narrower(flags), AFTERWARDS);
+    check(child, child);
+  }
+
+  private static List<String> narrower(List<String> flags) {
+    List<String> all = new ArrayList<>(flags);
+    all.add("-D" + Engines.NARROWER + "=true");
+    return all;
+  }
+
+  private String child(List<String> flags, String... arguments) throws Exception {
+    Duration limit = Duration.ofMinutes(20); // which ends what hangs
+    String[] main =
+        Stream.concat(Stream.of(HotProbe.class.getName()), Stream.of(arguments))
+            .toArray(String[]::new);
+    return ChildJvm.runVectors(scratch, limit, flags, main).out();
   }
 
   /**
    * One of two processes must allocate nothing, and both be right and pass the tests. What C2 inlines depends on when it compiles, thus on
    * what else the machine does: with UseAVX=2, one of 13 processes kept boxing 480 B a {@code pairwise}; compiled early, one of 30 some in {@code nearest}.
    */
-  private void everyOperationOfOneOfTwo(List<String> flags, String... arguments) throws Exception {
+  private static void check(Process first, Process second) throws Exception {
     try {
-      everyOperation(flags, arguments);
+      check(first.run());
     } catch (AssertionError e) {
       assertThat(e).hasMessageNotContaining("WRONG").hasMessageNotContaining("Failures (");
-      everyOperation(flags, arguments);
+      check(second.run());
     }
   }
 
-  private void everyOperation(List<String> flags, String... arguments) throws Exception {
-    Duration limit = Duration.ofMinutes(20); // which ends what hangs
-    String[] main =
-        Stream.concat(Stream.of(HotProbe.class.getName()), Stream.of(arguments))
-            .toArray(String[]::new);
-    String printed = ChildJvm.runVectors(scratch, limit, flags, main).out();
+  private static void check(String printed) {
     assertThat(printed).doesNotContain("WRONG");
     assertThat(LINE.matcher(printed).results())
         .as(printed)
