@@ -701,12 +701,18 @@ final class WarmUpTrial {
   private static void scan(PanelScan scan, MemorySegment panels) {
     float[] query = new float[2 * PANEL_DIMENSIONS];
     float[] most = new float[PANELS * PanelScan.LANES];
+    float[] queries = new float[PanelScan.GROUP * query.length];
     Arrays.fill(query, 1);
+    Arrays.fill(queries, 1);
     Arrays.fill(most, PanelScan.LANES, most.length, Float.POSITIVE_INFINITY);
     for (int i = 0; i < ROWS; i++) {
       boolean reverse = i % 2 == 1;
       int d = PANEL_DIMENSIONS - i;
       scan.sums(query, reverse, d, panels, 0, PANELS, most, most.clone(), new int[PANELS]);
+      int stride = PANELS * PanelScan.LANES;
+      float[] sums = new float[PanelScan.GROUP * stride];
+      scan.sumsOfAll(queries, 0, 1, reverse, d, panels, 0, PANELS, sums, stride);
+      scan.keep(sums, 0, most, 0, PANELS, i, new int[PANELS]);
     }
   }
 }

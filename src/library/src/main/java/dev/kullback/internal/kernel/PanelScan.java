@@ -34,4 +34,35 @@ public interface PanelScan {
       float[] most,
       float[] sum,
       int[] kept);
+
+  /** Queries of a group of {@link #sumsOfAll}. */
+  int GROUP = 8;
+
+  /**
+   * Stores the whole sums of several queries, to the bits of {@link #sums}: that of query i and reference j at {@code sum[i·stride + j]}.
+   *
+   * @param queries from {@code first} on {@code [group][h][2][GROUP]}: x̂ and v̂, or x̂ and p̂_x
+   * @param groups number of groups
+   */
+  @SuppressWarnings("TooManyParameters") // arrays with where they begin
+  void sumsOfAll(
+      float[] queries,
+      int first,
+      int groups,
+      boolean reverse,
+      int d,
+      MemorySegment panels,
+      long at,
+      int count,
+      float[] sum,
+      int stride);
+
+  /**
+   * Finds the panels, of sums from {@code at} on and numbers of references from {@code first} on, of which some sum less its reference's number
+   * does not exceed a limit.
+   *
+   * @param kept takes the numbers of these panels, ascending
+   * @return how many there are
+   */
+  int keep(float[] sum, int at, float[] rest, int first, int count, float limit, int[] kept);
 }

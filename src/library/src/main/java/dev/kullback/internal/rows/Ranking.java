@@ -639,6 +639,9 @@ public final class Ranking {
         dropFrom(s);
         break;
       }
+      if (s % TOUCHED == 0) {
+        source.touch(place, s, Math.min(s + TOUCHED, count));
+      }
       value[s] = repeats(source, s) ? value[s - 1] : source.rounded(place[s]);
     }
     int decided = count;

@@ -42,6 +42,14 @@ final class Bounds {
   /** Error γ from which on nothing is known. */
   private static final double MOST_ERROR = 0.25;
 
+  /** η of {@link #rests}, and 1 + η. */
+  private static final double ETA = 0x1p-20;
+
+  private static final double SPREAD = 1 + ETA;
+
+  /** Below this part of what overflows, nothing has. */
+  private static final double SURE = 1 - 0x1p-20;
+
   /** What A is multiplied by, after {@link #less} is subtracted: D, or 0 of points. */
   final double factor;
 
@@ -175,7 +183,7 @@ final class Bounds {
     double base = base(limit);
     double counts = logs;
     double sign = counts * (reverse ? 2 : -2);
-    double factor = (1 + 0x1p-22) / (1 - gamma);
+    double factor = factorOfSum();
     double more = alpha;
     float reach = (float) reach(block);
     int rows = Math.min(n, block.rows - from);
@@ -203,6 +211,46 @@ final class Bounds {
       }
     }
     Arrays.fill(most, rows, n, -1);
+  }
+
+  /**
+   * Stores of each row of a block what it adds to the greatest sum with which its lower bound may be at most a limit, in float and rounded up; ∞ where none is
+   * known. With {@code a = }{@link #base}{@code  + l} of a row's l, its part s of e and o of the query, that sum is {@code (√a + s + o)² f + α},
+   * and at most {@code (1 + η)² f a + (1 + η)(1 + 1/η) f s² + (1 + 1/η) f o² + α}: what is not the row's is {@link #mostOfQuery}. Where a &lt; 0, the
+   * row is beyond the limit whatever its sum. All queries of a formula, direction and precision share what is stored.
+   *
+   * @param areDouble whether queries are of double
+   * @return the greatest number but for ∞
+   */
+  float rests(Block block, boolean areDouble, float[] rests) {
+    double way = reverse ? 2 : -2;
+    double factor = SPREAD * SPREAD * factorOfSum();
+    double ofSlack = SPREAD / ETA * factor;
+    double ofLength = areDouble ? UNIT : 0;
+    float greatest = 0;
+    for (int r = 0; r < block.rows; r++) {
+      double log = logs * block.logDet[r];
+      double error = logs * Rounding.logError(block.logDet[r], block.bound[r]);
+      double s = reverse ? 0 : Math.abs(block.slack[r]) + ofLength * block.length[r];
+      double rest = factor * (way * log + error) + ofSlack * s * s;
+      boolean isKnown = !(reverse && isBeyond(block, r));
+      rests[r] = isKnown ? Math.nextUp((float) rest) : Float.POSITIVE_INFINITY;
+      greatest = rests[r] < Float.POSITIVE_INFINITY ? Math.max(greatest, rests[r]) : greatest;
+    }
+    return greatest;
+  }
+
+  /** Returns what the query and a limit add to that sum, and the difference from a sum of floats may exceed it by; ∞ where a sum may have overflowed. */
+  float mostOfQuery(Block block, double limit, float greatestRest) {
+    double o = own + (reverse && block.isDouble ? wide : 0);
+    double f = factorOfSum();
+    double most = SPREAD * SPREAD * f * base(limit) + SPREAD / ETA * f * o * o + alpha;
+    double rounded = Math.nextUp((float) (most + 0x1p-22 * Math.abs(most)));
+    return rounded + greatestRest < SURE * reach(block) ? (float) rounded : Float.POSITIVE_INFINITY;
+  }
+
+  private double factorOfSum() {
+    return (1 + 0x1p-22) / (1 - gamma);
   }
 
   /** Whether e is 0 for all rows. */

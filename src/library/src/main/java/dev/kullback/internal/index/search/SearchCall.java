@@ -118,16 +118,22 @@ final class SearchCall implements Job.Task<Searcher> {
     LiveSegment[] parts = snapshot.segments(); // of one divergence
     boolean mayBeByKernels =
         parts.length > 0 && this.candidates == null && values == Integer.MAX_VALUE;
-    areMany = mayBeByKernels && !queries.isDouble() && Searcher.areMany(n, parts[0].segment());
+    areMany = mayBeByKernels && Searcher.areMany(queries, parts[0].segment());
     boolean areByKernels =
         areMany
             || (mayBeByKernels && Searcher.hasNoBounds(parts[0].segment(), queries.arePoints()));
+    boolean areByTiles = areMany && parts[0].segment().hasPanels();
     unit = areByKernels ? Searcher.PANEL : 1;
-    int most = areByKernels ? Searcher.MOST_OF_KERNELS : Searcher.MOST_QUERIES;
-    int size = areMany ? most : Math.clamp(Math.ceilDiv(n, threads), 1, most);
+    int most =
+        areByTiles
+            ? Searcher.MOST_OF_TILES
+            : areByKernels ? Searcher.MOST_OF_KERNELS : Searcher.MOST_QUERIES;
+    int size = areMany && !areByTiles ? most : Math.clamp(Math.ceilDiv(n, threads), 1, most);
     groups = Math.ceilDiv(n, Math.ceilDiv(size, unit) * unit);
     chunks =
-        threads == 1 || this.candidates != null
+        threads == 1
+                || this.candidates != null
+                || (areByTiles && groups % threads == 0 && 4 * count(groups - 1) >= 3 * count(0))
             ? 1
             : (int)
                 Math.clamp(

@@ -48,15 +48,22 @@ final class Searcher extends Worker {
   static final int MOST_QUERIES = 16;
 
   /**
-   * Queries of a batch from which on kernels for matrices compute all divergences, where codes have one coordinate for each dimension, or two: reading codes
-   * took 0.097 ns a term of KL, 0.18 of the others, and kernels 0.052 to 0.081 and once for all queries 1.3 (1,000,000 × 64, Zen 4).
+   * Queries of a batch from which on tiles sum all terms of the floats of KL, in 0.040 to 0.046 ns a term (Intel, CPU family 6 model 167, 512 bits,
+   * JDK 25.0.3). Reading codes took 0.097 (1,000,000 × 64, Zen 4).
    */
   private static final int MANY = 32;
 
+  /**
+   * Queries from which on kernels for matrices compute all divergences, where codes have two coordinates for each dimension: reading codes took
+   * 0.18 ns a term, and kernels 0.052 to 0.081 and once for all queries 1.3 (1,000,000 × 64, Zen 4).
+   */
   private static final int MANY_OF_TWO = 16;
 
   /** Queries that share what such a kernel reads of a segment, whose packing takes the time of 20 of them. */
   static final int MOST_OF_KERNELS = 256;
+
+  /** Queries that share a block's tiles, whose sums take 128 KiB at 64 dimensions; 256 took as long for each, and are not kept. */
+  static final int MOST_OF_TILES = 64;
 
   /** Rows of the kernels' matrix at a time. */
   static final int PANEL = Batch.WIDEST_PANEL;
@@ -112,6 +119,17 @@ final class Searcher extends Worker {
 
   private float[] sum = {};
   private int[] kept = {};
+
+  /** Numbers of queries in groups, and their sums with a block's rows. */
+  private float[] packed = {};
+
+  private float[] sums = {};
+
+  /** {@link Bounds#rests} of a block's rows. */
+  private float[] rests = {};
+
+  /** Rows of a block that bounds neither exclude nor show to be within the limit. */
+  private long doubtful;
 
   /** Rows that codes leave. */
   private int[] left = {};
@@ -450,8 +468,15 @@ final class Searcher extends Worker {
 
   private void scanSegment(int begin, int end, SharedLimits limits) {
     Segment segment = segment();
+    int from = begin;
+    if (isByTiles(segment)) {
+      from = scanByTiles(segment, begin, end, limits);
+    }
+    if (from == end) {
+      return;
+    }
     if (!isApproximate() && isByKernels(segment)) {
-      scanByKernels(segment, begin * LANES, Math.min(segment.size(), end * LANES), limits);
+      scanByKernels(segment, from * LANES, Math.min(segment.size(), end * LANES), limits);
       return;
     }
     boolean areCoded = true;
@@ -462,9 +487,8 @@ final class Searcher extends Worker {
       queries[i].ranking.limit(limits.get(i));
       areCoded &= queries[i].enter(segment);
     }
-    int from = begin;
     if (areCoded && !options.isWithin() && !skips()) {
-      from += sample(begin, end, limits);
+      from += sample(from, end, limits);
     }
     int step = Block.mostPanels(segment);
     for (int p = from; p < end && !skips(); p += step) {
@@ -501,6 +525,116 @@ final class Searcher extends Worker {
     return options.accepts(segment().id(row), query.row);
   }
 
+  // --- tiles of queries and panels
+
+  /**
+   * Whether floats are read once for many queries. Kernels for matrices, which read and pack the values of all references first and leave the last values of a group to one
+   * thread, took 1.26 and 1.05 of the time of {@code KlEngine.nearest} of a prepared batch with 64 and 256 queries, and by two threads 1.46 and 1.31; tiles take 0.77 and
+   * 0.97, and 0.88 and 1.01 (100,000 × 64, k = 10, interleaved; Intel, CPU family 6 model 167, 512 bits, JDK 25.0.3). With {@code UseAVX=2} 1.20 and 1.04, 1.55 and 1.21 became
+   * 1.05 and 1.24, 1.18 and 1.16.
+   */
+  private boolean isByTiles(Segment segment) {
+    return areMany && segment.hasPanels() && !isApproximate();
+  }
+
+  /**
+   * Scans the floats of panels [begin, end) for all queries, {@link PanelScan#GROUP} at a time. Returns the first panel that is not done: bounds
+   * of so many rows are too wide to decide that values are the faster way.
+   */
+  private int scanByTiles(Segment segment, int begin, int end, SharedLimits limits) {
+    packQueries(segment);
+    int step = Block.mostPanels(segment);
+    int d = segment.dimension();
+    for (int p = begin; p < end; p += step) {
+      if (skips()) {
+        return end;
+      }
+      int n = Math.min(step, end - p);
+      load(p, n);
+      PanelScan scan = kernels.panels(d);
+      doubtful = 0;
+      if (rests.length < n * LANES) {
+        rests = new float[n * LANES];
+      }
+      float greatest = queries[0].bounds.rests(block, queries[0].batch().isDouble(), rests);
+      checkInterrupt();
+      sumAll(scan, segment);
+      for (int i = 0; i < count; i++) {
+        Ranking ranking = queries[i].ranking;
+        ranking.limit(limits.get(i));
+        offerSums(scan, queries[i], i * n * LANES, greatest);
+        limits.put(i, ranking.limit());
+      }
+      pass((long) count * n * LANES * d);
+      if (doubtful > (long) count * block.rows / FEW) {
+        return p + n;
+      }
+    }
+    return end;
+  }
+
+  /** Puts the queries' numbers into the groups of {@link PanelScan#sumsOfAll}; what fills the last group are zeros, or numbers of earlier queries. */
+  private void packQueries(Segment segment) {
+    int terms = 2 * segment.dimension();
+    int length = Math.ceilDiv(count, PanelScan.GROUP) * PanelScan.GROUP * terms;
+    if (packed.length < length) {
+      packed = new float[length];
+    }
+    for (int i = 0; i < count; i++) {
+      Bounds bounds = queries[i].bounds;
+      bounds.order(segment);
+      int at = i / PanelScan.GROUP * PanelScan.GROUP * terms + i % PanelScan.GROUP;
+      for (int k = 0; k < terms; k++) {
+        packed[at + k * PanelScan.GROUP] = bounds.query[k];
+      }
+    }
+  }
+
+  /** Sums all terms of the queries and of the block's rows. */
+  private void sumAll(PanelScan scan, Segment segment) {
+    int d = segment.dimension();
+    int groups = Math.ceilDiv(count, PanelScan.GROUP);
+    int stride = block.panels * LANES;
+    if (sums.length < groups * PanelScan.GROUP * stride) {
+      sums = new float[groups * PanelScan.GROUP * stride];
+    }
+    makeRoom(stride);
+    scan.sumsOfAll(
+        packed,
+        0,
+        groups,
+        isExchanged(),
+        d,
+        segment.image(),
+        segment.panelAt(block.firstPanel),
+        block.panels,
+        sums,
+        stride);
+  }
+
+  /**
+   * Offers the block's rows to a query by their sums, which begin at {@code at}: as many at a time as were offered before, so that these limit
+   * others.
+   */
+  private void offerSums(PanelScan scan, Query query, int at, float greatestRest) {
+    Ranking ranking = query.ranking;
+    for (int p = 0, n; p < block.panels; p += n) {
+      n = Math.clamp(query.scanned, 1, block.panels - p);
+      query.scanned += n;
+      float limit = query.bounds.mostOfQuery(block, ranking.reach(), greatestRest);
+      int first = p * LANES;
+      int keeps = scan.keep(sums, at + first, rests, first, n, limit, kept);
+      for (int s = 0; s < keeps; s++) {
+        int from = first + kept[s] * LANES;
+        for (int r = from; r < Math.min(from + LANES, block.rows); r++) {
+          if (!(sums[at + r] - rests[r] > limit)) {
+            offer(query, r, sums[at + r]);
+          }
+        }
+      }
+    }
+  }
+
   // --- kernels for matrices
 
   /**
@@ -510,12 +644,14 @@ final class Searcher extends Worker {
   private boolean isByKernels(Segment segment) {
     return hasNoBounds(segment, formula.isOfPoints())
         ? segment.hasRoomForBatches()
-        : areMany && !segment.isDouble();
+        : areMany && !segment.isDouble() && !queries[0].batch().isDouble();
   }
 
-  /** Whether so many queries of float have kernels for matrices compute their divergences from a segment like this. */
-  static boolean areMany(int queries, Segment like) {
-    return queries >= (like.coordinates() == Coordinates.KL ? MANY : MANY_OF_TWO);
+  /** Whether so many queries have tiles, or kernels for matrices, go over a segment like this. */
+  static boolean areMany(Batch queries, Segment like) {
+    return like.hasPanels()
+        ? queries.size() >= MANY
+        : queries.size() >= MANY_OF_TWO && !queries.isDouble();
   }
 
   /** Whether nothing bounds what is asked for of a segment's rows, of points or else of Gaussians, but the values. */
@@ -876,6 +1012,7 @@ final class Searcher extends Worker {
       return;
     }
     double high = query.bounds.upper(block, r, s);
+    doubtful += high > ranking.reach() ? 1 : 0;
     if (high < Double.POSITIVE_INFINITY || options.isWithin()) {
       ranking.offer(place(row), low, high);
     } else if (isApproximate()) {

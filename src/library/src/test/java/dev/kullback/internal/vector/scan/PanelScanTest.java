@@ -55,6 +55,8 @@ class PanelScanTest {
       PanelScan scan = new PanelScanKernel();
       float[] expected = panels.scan(scan, panels.segment, false);
       assertThat(panels.scan(scan, mapped, false)).isEqualTo(expected);
+      float[] all = panels.scanAll(scan, panels.segment, false).clone();
+      assertThat(panels.scanAll(scan, mapped, false)).isEqualTo(all);
     }
   }
 
@@ -69,6 +71,8 @@ class PanelScanTest {
         () -> {
           for (int i = 0; i < 200; i++) {
             panels.scan(scan, panels.segment, i % 2 == 0);
+            panels.scanAll(scan, panels.segment, i % 2 == 0);
+            scan.keep(panels.sums, 0, panels.most, 0, panels.count, i, panels.kept);
           }
         };
     WarmCalls.allocateNothing("scans", 1, both);
@@ -93,8 +97,35 @@ class PanelScanTest {
       for (int j = 0; j < exact.length; j++) {
         checkClose(panels, j, sum[j], exact[j], error * exact[j]);
       }
+      checkAll(scan, panels, reverse);
       checkLeaving(scan, panels, reverse, exact);
     }
+  }
+
+  /** Queries together have the bits of each alone; the panels that are kept are those with a difference that does not exceed the limit. */
+  private static void checkAll(PanelScan scan, Panels panels, boolean reverse) {
+    float[] own = panels.query.clone();
+    float[] all = panels.scanAll(scan, panels.segment, reverse);
+    int stride = panels.sum.length;
+    for (int i = 0; i < Panels.GROUPS * PanelScan.GROUP; i += 5) {
+      panels.take(i);
+      float[] sum = panels.scan(scan, panels.segment, reverse);
+      assertThat(Arrays.mismatch(all, i * stride, (i + 1) * stride, sum, 0, stride)).isEqualTo(-1);
+      float limit = sum[stride / 2] - panels.rest[stride / 2];
+      int keeps = scan.keep(all, i * stride, panels.rest, 0, panels.count, limit, panels.kept);
+      int next = 0;
+      for (int c = 0; c < panels.count; c++) {
+        boolean isKept = false;
+        for (int j = c * LANES; j < (c + 1) * LANES; j++) {
+          isKept |= !(sum[j] - panels.rest[j] > limit);
+        }
+        if (isKept) {
+          assertThat(panels.kept[next++]).isEqualTo(c);
+        }
+      }
+      assertThat(keeps).isEqualTo(next);
+    }
+    System.arraycopy(own, 0, panels.query, 0, own.length);
   }
 
   /** The same as AssertJ's, which takes more time than the sums. */
@@ -140,6 +171,13 @@ class PanelScanTest {
     final int offset;
     final MemorySegment segment;
     final float[] query;
+    static final int GROUPS = 2;
+
+    /** A group that is not to be read, and the others. */
+    final float[] queries;
+
+    final float[] rest;
+    final float[] sums;
     final float[] most;
     final float[] sum;
     final int[] kept;
@@ -160,6 +198,18 @@ class PanelScanTest {
         float value = mean ? (float) random.nextGaussian() : random.nextFloat(0.1f, 3);
         segment.set(FLOAT, offset + (long) Float.BYTES * k, value);
       }
+      int group = 2 * PanelScan.GROUP * d;
+      queries = new float[(1 + GROUPS) * group];
+      for (int k = 0; k < queries.length; k++) {
+        boolean mean = k / PanelScan.GROUP % 2 == 0;
+        queries[k] = mean ? (float) random.nextGaussian() : random.nextFloat(0.1f, 3);
+      }
+      rest = new float[LANES * count];
+      for (int j = 0; j < rest.length; j++) {
+        rest[j] = random.nextFloat(-1, 1);
+      }
+      rest[rest.length - 1] = Float.POSITIVE_INFINITY;
+      sums = new float[GROUPS * PanelScan.GROUP * LANES * count];
       most = new float[LANES * count];
       sum = new float[LANES * count];
       kept = new int[count];
@@ -169,6 +219,21 @@ class PanelScanTest {
     float[] scan(PanelScan scan, MemorySegment panels, boolean reverse) {
       keeps = scan.sums(query, reverse, d, panels, offset, count, most, sum, kept);
       return sum;
+    }
+
+    float[] scanAll(PanelScan scan, MemorySegment panels, boolean reverse) {
+      int first = 2 * PanelScan.GROUP * d;
+      scan.sumsOfAll(
+          queries, first, GROUPS, reverse, d, panels, offset, count, sums, LANES * count);
+      return sums;
+    }
+
+    /** Takes query i of those of {@link #scanAll} for that of {@link #scan}. */
+    void take(int i) {
+      int at = 2 * PanelScan.GROUP * d * (1 + i / PanelScan.GROUP) + i % PanelScan.GROUP;
+      for (int k = 0; k < 2 * d; k++) {
+        query[k] = queries[at + k * PanelScan.GROUP];
+      }
     }
 
     /** Sums in double, whose rounding is nothing beside that of float. */
