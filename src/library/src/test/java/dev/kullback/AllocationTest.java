@@ -88,6 +88,8 @@ class AllocationTest {
     FullGaussians near = near(21, 19);
     Batch scales = Batch.random(false, 21, 19, 0, new Random(2));
     DiagonalGaussians diagonal = scales.gaussians();
+    DiagonalGaussians logs =
+        Batch.ofStd(Batch.Kind.LOG_VARIANCE, false, scales.mean(), scales.scale(), 19).gaussians();
     float[] out = new float[q.size() * q.size()];
     try (KlEngine engine = Engines.on(backend)) {
       check(backend + " full", () -> engine.pairwise(q, p, out));
@@ -95,6 +97,7 @@ class AllocationTest {
       check(backend + " mixed", () -> engine.pairwise(q, diagonal, out));
       check(backend + " aligned", () -> engine.aligned(q, near, out));
       check(backend + " aligned mixed", () -> engine.aligned(q, diagonal, out));
+      check(backend + " aligned with log-variances", () -> engine.aligned(logs, q, out));
       check(backend + " standard", () -> engine.toStandardNormal(q, out));
     }
   }

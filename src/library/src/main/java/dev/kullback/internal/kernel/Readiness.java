@@ -77,7 +77,7 @@ public final class Readiness {
     /** The same of orders near 0 and 1, whose tiles are classes of their own. */
     CHERNOFF_NEAR_ZERO,
     CHERNOFF_NEAR_ONE,
-    /** Near forms of scales of two kinds, and in double of log-variances: of KL, Jeffreys' divergence, and those made of Chernoff's. */
+    /** Near forms of scales of two kinds, of KL also in few dimensions, and in double of log-variances: of KL, Jeffreys' divergence, and those made of Chernoff's. */
     NEAR_KINDS,
     JEFFREYS_NEAR_KINDS,
     CHERNOFF_NEAR_KINDS,

@@ -11,6 +11,7 @@ import org.jspecify.annotations.Nullable;
 public final class Cholesky implements Factorization {
   private static final double SPLITTER = 0x1p27 + 1;
 
+  private final Variance power = new Variance();
   private double hi;
   private double lo;
   private int failed = -1;
@@ -156,8 +157,8 @@ public final class Cholesky implements Factorization {
 
   /** Computes e^x, which is to be within double's range. */
   public void exp(double x) {
-    Variance v = Variance.of(Scale.LOG_VARIANCE, x);
-    set(v.toDouble(), v.restToDouble());
+    power.set(Scale.LOG_VARIANCE, x);
+    set(power.toDouble(), power.restToDouble());
   }
 
   @Override

@@ -11,12 +11,6 @@ public final class Variance extends DoubleDouble {
   /** Least square of a double whose rounding error is one. */
   private static final double LEAST_SQUARE = 0x1p-900;
 
-  public static Variance of(Scale kind, double s) {
-    Variance v = new Variance();
-    v.set(kind, s);
-    return v;
-  }
-
   public void set(Scale kind, double s) {
     switch (kind) {
       case STD -> {
@@ -39,7 +33,12 @@ public final class Variance extends DoubleDouble {
 
   /** Returns σ², rounded once; below double's normal range, that of a log-variance is rounded twice. */
   public static double rounded(Scale kind, double s) {
-    return kind == Scale.LOG_VARIANCE ? of(kind, s).toDouble() : kind.variance(s);
+    if (kind != Scale.LOG_VARIANCE) {
+      return kind.variance(s);
+    }
+    Variance v = new Variance();
+    v.set(kind, s);
+    return v.toDouble();
   }
 
   /**
