@@ -531,7 +531,7 @@ final class Searcher extends Worker {
    * Whether floats are read once for many queries. Kernels for matrices, which read and pack the values of all references first and leave the last values of a group to one
    * thread, took 1.26 and 1.05 of the time of {@code KlEngine.nearest} of a prepared batch with 64 and 256 queries, and by two threads 1.46 and 1.31; tiles take 0.77 and
    * 0.97, and 0.88 and 1.01 (100,000 × 64, k = 10, interleaved; Intel, CPU family 6 model 167, 512 bits, JDK 25.0.3). With {@code UseAVX=2} 1.20 and 1.04, 1.55 and 1.21 became
-   * 1.05 and 1.24, 1.18 and 1.16.
+   * 0.88 and 1.06, 1.09 and 1.17.
    */
   private boolean isByTiles(Segment segment) {
     return areMany && segment.hasPanels() && !isApproximate();
