@@ -1382,9 +1382,11 @@ final class Folder implements AutoCloseable {
     String reason =
         failure.getReason() != null
             ? failure.getReason()
-            : e instanceof AccessDeniedException
-                ? "permission denied"
-                : e.getClass().getSimpleName();
+            : switch (failure) {
+              case AccessDeniedException _ -> "permission denied";
+              case NoSuchFileException _ -> "is not there any more";
+              default -> e.getClass().getSimpleName();
+            };
     String other = failure.getFile();
     return other == null || other.equals(file.toString()) ? reason : reason + " (" + other + ')';
   }

@@ -725,6 +725,27 @@ class FolderTest {
     }
   }
 
+  /** A reader whose folder was deleted is told so when it is refreshed, and shows what it did. */
+  @Test
+  void readersOfAFolderThatIsGone() throws IOException {
+    filled().close();
+    try (Index reader = read(scratch)) {
+      long size = reader.size();
+      for (String name : names()) {
+        Files.delete(scratch.resolve(name));
+      }
+      assertThatThrownBy(reader::refresh)
+          .isExactlyInstanceOf(UncheckedIOException.class)
+          .hasMessageContaining("no file named manifest");
+      Path folder = scratch.toRealPath();
+      Files.delete(scratch);
+      assertThatThrownBy(reader::refresh)
+          .isExactlyInstanceOf(UncheckedIOException.class)
+          .hasMessage(folder + ": is not there any more");
+      assertThat(reader.size()).isEqualTo(size);
+    }
+  }
+
   /** Readers that open the folder, or are refreshed, while commits replace its files see each of these whole, and never an earlier one than before. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
