@@ -8,6 +8,7 @@ import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.io.PrintStream;
 import java.io.PrintWriter;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -135,7 +136,8 @@ public final class Main {
         .setErr(new PrintWriter(terminal.err, true, terminal.err.charset()))
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setUsageHelpWidth(100)
-        .setExpandAtFiles(false); // a file may be called @x
+        .setExpandAtFiles(false) // a file may be called @x
+        .registerConverter(Path.class, Main::path);
     line.setParameterExceptionHandler((e, _) -> report(e));
     line.setExecutionExceptionHandler((e, _, _) -> report(e));
     line.getCommandSpec().version(versionLine());
@@ -156,6 +158,14 @@ public final class Main {
     if (at == 0 && !one) {
       Commands.addOfTheScript(to);
     }
+  }
+
+  /** Returns a path; of no name, as of a variable of the shell that is not set, it would be the folder. */
+  private static Path path(String name) {
+    if (name.isEmpty()) {
+      throw new CommandLine.TypeConversionException("it is empty: give a name");
+    }
+    return Path.of(name);
   }
 
   private static String versionLine() {

@@ -68,6 +68,11 @@ record Foreign(String what, List<String> magics, Set<String> suffixes, String ad
               Set.of("pkl", "pickle", "joblib"),
               SAVE
                   + "np.load('FILE', allow_pickle=True)) saves an array of it; only do that with a file that you trust"),
+          new Foreign(
+              "text of UTF-16",
+              List.of("\u00ff\u00fe", "\u00fe\u00ff"),
+              Set.of(),
+              "iconv -f UTF-16 -t UTF-8 FILE writes it as UTF-8"),
           new Foreign("an Excel file", List.of(), Set.of("xlsx", "xls"), "save the sheet as CSV"),
           new Foreign(
               "an archive of zip",
@@ -91,6 +96,14 @@ record Foreign(String what, List<String> magics, Set<String> suffixes, String ad
               List.of(),
               Set.of("raw", "dat", "f32", "f64", "bin"),
               SAVE + "np.fromfile('FILE', 'float32').reshape(-1, D)) saves rows of D float32"));
+
+  /** Whether a file begins as none of text does; a word may be the name of a column. */
+  static boolean isNoText(byte[] start) {
+    String text = new String(start, StandardCharsets.ISO_8859_1);
+    return ALL.stream()
+        .flatMap(format -> format.magics.stream())
+        .anyMatch(magic -> !magic.matches("\\w+") && text.startsWith(magic));
+  }
 
   /** Returns what a file is and what to do, as the rest of a sentence that begins with its name. */
   static String refusal(byte[] start, Path file, String suffix) {

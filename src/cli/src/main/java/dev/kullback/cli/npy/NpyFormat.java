@@ -42,6 +42,7 @@ final class NpyFormat {
     put(CODES, Type.LONG_DOUBLE, "f12", "f16", "g");
     put(CODES, Type.COMPLEX, "c8", "c16", "c24", "c32", "F", "D", "G");
     put(CODES, Type.OBJECT, "O", "O4", "O8");
+    put(CODES, Type.BYTES, "V4", "V8");
     put(NAMES, Type.FLOAT16, "float16", "half");
     put(NAMES, Type.FLOAT32, "float32", "single");
     put(NAMES, Type.FLOAT64, "float64", "double", "float");
@@ -126,7 +127,7 @@ final class NpyFormat {
         type(header.descr()),
         order(header.descr()),
         name.isBfloat16(),
-        (type, to) -> advice(name, type, to));
+        (type, to) -> advice(name, header.descr(), type, to));
   }
 
   private static Type type(String descr) {
@@ -149,7 +150,6 @@ final class NpyFormat {
         code.group(2) + code.group(3),
         switch (code.group(2)) {
           case "S", "U", "a", "c" -> Type.TEXT;
-          case "V" -> Type.BYTES;
           default -> Type.OTHER;
         });
   }
@@ -163,7 +163,7 @@ final class NpyFormat {
   }
 
   /** Returns the line of NumPy that saves an array as one of another type. */
-  private static String advice(Name name, Type type, String to) {
+  private static String advice(Name name, String descr, Type type, String to) {
     String file = String.valueOf(name.file().getFileName());
     String array = name.array();
     boolean isStdin = name.file().equals(Input.STDIN);
@@ -185,7 +185,8 @@ final class NpyFormat {
     return switch (type) {
       case COMPLEX -> "take the real part, np.save('%s', %s.real)".formatted(saved, load);
       case BYTES ->
-          "say what its bytes are, np.save('%s', %s.view('%s'))".formatted(saved, load, to);
+          "say what its bytes are, np.save('%s', %s.view('%s'))"
+              .formatted(saved, load, to.replaceAll("\\d+", descr.endsWith("4") ? "32" : "64"));
       case FIELDS ->
           "save one field as an array of its own, np.save('%s', %s['FIELD'])"
               .formatted(saved, load);

@@ -39,7 +39,7 @@ record Opened(
       if (suffix.equals("safetensors")) {
         return Safetensors.open(in, name);
       }
-      if (TextTable.SUFFIXES.contains(suffix) && start.length > 0) {
+      if (TextTable.SUFFIXES.contains(suffix) && start.length > 0 && !Foreign.isNoText(start)) {
         Opened opened = TextTable.open(name, wanted);
         in.close();
         return opened;

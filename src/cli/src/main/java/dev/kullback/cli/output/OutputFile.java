@@ -57,8 +57,8 @@ public final class OutputFile implements Closeable {
       if (Files.isDirectory(path) || folder == null) {
         throw new UserError(name, "is a directory: name a file in it");
       }
-      // Renaming over /dev/null would replace the device.
-      if (Files.exists(path) && !Files.isRegularFile(path)) {
+      // Renaming over /dev/null would replace the device. A pipe behind /dev/stdout has no path.
+      if (Files.exists(name) && !Files.isRegularFile(name)) {
         throw new UserError(name, "is not a regular file: name another output");
       }
       if (Files.exists(path) && !Files.isWritable(path)) {

@@ -57,11 +57,8 @@ public final class Outputs {
     }
   }
 
-  /** Refuses a name that is that of a file, or none, where a folder is to be named. */
+  /** Refuses a name that is that of a file where a folder is to be named. */
   public static void checkFolder(Path name) {
-    if (name.toString().isEmpty()) { // which would be the current folder
-      throw new UserError("the name of the output is empty: name a folder");
-    }
     if (isStandard(name)) {
       throw new UserError(
           "-: this command writes files, not standard output: name a folder; ./- is one of that name");

@@ -43,6 +43,11 @@ class ForeignTest {
         "m.npy     | version https://git-lfs.github.com/spec/v1 | text of Git LFS in the place of a file, which is not read: git lfs pull",
         "m.bin     | \\1\\2\\3 | numbers without a shape, which is not read: np.save('m.npy', np.fromfile('m.bin', 'float32').reshape(-1, D))",
         "m.json    | [[1      | JSON",
+        "m.csv     | \\ff\\fe1\\0,\\0 | text of UTF-16, which is not read: iconv -f UTF-16 -t UTF-8 m.csv writes it as UTF-8",
+        "m.txt     | \\fe\\ff\\0 1 | text of UTF-16",
+        "m.csv     | \\1f\\8b | compressed by gzip",
+        "m.tsv     | PK\\3\\4 | an archive of zip",
+        "m.csv     | version https://git-lfs.github.com/spec/v1 | text of Git LFS in the place of a file",
       })
   void refused(String name, String start, String message) throws IOException {
     StringBuilder bytes = new StringBuilder();

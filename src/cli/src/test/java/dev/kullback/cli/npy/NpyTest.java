@@ -281,7 +281,9 @@ class NpyTest {
         "<U5     ; np.load('a.npy').astype('float64')",
         "<M8[ns] ; np.load('a.npy').astype('float64')",
         "|O      ; np.load('a.npy', allow_pickle=True).astype('float64')",
-        "|V4     ; np.load('a.npy').view('float64')",
+        "|V4     ; say what its bytes are, np.save('a.npy', np.load('a.npy').view('float32'))",
+        "|V8     ; np.load('a.npy').view('float64')",
+        "|V3     ; NumPy does not know it either",
         "<f1     ; NumPy does not know it either",
         "<g2     ; NumPy does not know it either",
         "float8_e4m3fn ; NumPy does not know it either"

@@ -176,6 +176,17 @@ class OutputFileTest {
         .hasMessageContaining("symbolic links");
   }
 
+  /** A link such as /dev/stdout may lead to a pipe, which has no name. */
+  @Test
+  void refusesPipes() throws IOException {
+    Path pipe = Path.of("/proc/self/fd/0");
+    assumeThat(Files.isSymbolicLink(pipe)).isTrue();
+    assumeThat(Files.readSymbolicLink(pipe).toString()).startsWith("pipe:");
+    assertThatThrownBy(() -> new OutputFile(pipe).close())
+        .isInstanceOf(UserError.class)
+        .hasMessage(pipe + ": is not a regular file: name another output");
+  }
+
   @Test
   void knowsItsTarget() throws IOException {
     Files.createSymbolicLink(folder.resolve("link"), Path.of("a"));
