@@ -65,6 +65,33 @@ class DoubleDoubleTest {
     }
   }
 
+  /** Numbers any number of powers of 2 apart, in both orders, and one that is added to what has cancelled. */
+  @Test
+  void sums() {
+    Random random = new Random(3);
+    for (int k = 0; k < 2000; k++) {
+      int gap = k < 20 ? 1014 + k : random.nextInt(5000);
+      DoubleDouble small = new DoubleDouble();
+      small.set(random.nextDouble(-2, 2));
+      small.scale(-3000);
+      DoubleDouble large = new DoubleDouble();
+      large.set(random.nextDouble(1, 2));
+      large.scale(gap - 3000);
+      BigDecimal expected = value(small).add(value(large));
+      DoubleDouble sum = new DoubleDouble();
+      sum.set(small);
+      sum.add(large);
+      check(gap, value(sum), expected);
+      sum.set(large);
+      sum.add(small);
+      check(gap, value(sum), expected);
+      sum.set(large);
+      sum.subtract(large);
+      sum.add(small);
+      check(gap, value(sum), value(small));
+    }
+  }
+
   @Test
   void powersOf2AreThoseOfScalb() {
     Random random = new Random(2);
