@@ -48,7 +48,7 @@ final class SearchCall implements Job.Task<Searcher> {
 
   private boolean isSecond;
 
-  /** Whether there are so many queries that kernels for matrices compute all divergences. */
+  /** Whether there are so many queries that tiles sum all terms, or kernels for matrices compute all divergences. */
   private final boolean areMany;
 
   /** Queries of a group come by so many: rows of the kernels' panels. */

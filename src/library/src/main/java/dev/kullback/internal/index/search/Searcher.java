@@ -173,7 +173,7 @@ final class Searcher extends Worker {
 
   private boolean hasSkipped;
 
-  /** Whether kernels for matrices are to compute the divergences of all references. */
+  /** Whether tiles are to sum all terms, or kernels for matrices to compute all divergences. */
   private boolean areMany;
 
   private final BlockTarget values64 = new BlockTarget();
@@ -225,7 +225,7 @@ final class Searcher extends Worker {
    *
    * @param values computed at most for each query; {@link Integer#MAX_VALUE} for as many as it takes
    * @param parts of the references, of which each has rankings of its own
-   * @param areMany whether there are so many queries that kernels for matrices compute all divergences
+   * @param areMany whether there are so many queries that tiles sum all terms, or kernels for matrices compute all divergences
    * @param end when its time is up, if it has one
    */
   void start(Snapshot from, SearchOptions how, int values, int parts, boolean areMany, long end) {
