@@ -42,8 +42,11 @@ final class Bounds {
   /** Error γ from which on nothing is known. */
   private static final double MOST_ERROR = 0.25;
 
-  /** η of {@link #rests}, and 1 + η. */
-  private static final double ETA = 0x1p-20;
+  /**
+   * η of {@link #rests}, and 1 + η. The smaller, the more rows of double are left whose means are far from 0 beside σ: 64 queries among 20,000 × 64 took 20 ms with 2⁻²⁰
+   * and 4.9 with this, at 20,000 σ (processor time, Intel, CPU family 6 model 167, 512 bits, JDK 25.0.3).
+   */
+  private static final double ETA = 0x1p-14;
 
   private static final double SPREAD = 1 + ETA;
 
