@@ -39,10 +39,10 @@ public final class Verify {
 
   /**
    * The same of an index, which is read in panels of 16 rows and codes of 32, from 256 rows and 8 dimensions on: the first has codes, of
-   * which a sample is read first.
+   * which a sample is read first. The last has queries enough for tiles.
    */
   private static final int[][] INDEX_SHAPES = {
-    {2, 700, 24}, {1, 1, 2}, {1, 67, 7}, {5, 19, 3}, {3, 40, 33}, {2, 50, 65}, {7, 17, 16},
+    {2, 700, 24}, {1, 1, 2}, {1, 67, 7}, {5, 19, 3}, {3, 40, 33}, {2, 50, 65}, {37, 17, 16},
   };
 
   /** Rounds over all kinds and shapes; the second finds compiled what the first ran interpreted. */

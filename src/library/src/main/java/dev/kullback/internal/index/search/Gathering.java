@@ -68,39 +68,43 @@ public final class Gathering {
           && query.kind() == first.kind()
           && query.isDouble() == first.isDouble();
     }
+  }
 
-    /** All queries, in one batch. */
-    DiagonalBatch batch() {
-      DiagonalBatch first = queries.getFirst();
-      if (queries.size() == 1) {
-        return first;
-      }
-      int d = first.dimension();
-      int n = queries.size() * d;
-      Elements mean;
-      Elements scale;
-      if (first.isDouble()) {
-        mean = Elements.of((double[]) joined(new double[n], d, DiagonalBatch::mean64), "mean");
-        scale =
-            Elements.of((double[]) joined(new double[n], d, DiagonalBatch::allScales64), "scale");
-      } else {
-        mean = Elements.of((float[]) joined(new float[n], d, DiagonalBatch::mean32), "mean");
-        scale = Elements.of((float[]) joined(new float[n], d, DiagonalBatch::allScales32), "scale");
-      }
-      ScalePolicy policy =
-          queries.stream().anyMatch(DiagonalBatch::isSingular)
-              ? ScalePolicy.SEMIDEFINITE
-              : ScalePolicy.STRICT;
-      return DiagonalBatch.of(
-          mean.owned(), scale.owned(), d, first.kind(), policy, RangeCheck.PLAIN);
+  /** Makes one batch of batches of one query each, of one kind and precision. */
+  static DiagonalBatch joined(List<DiagonalBatch> queries) {
+    DiagonalBatch first = queries.getFirst();
+    if (queries.size() == 1) {
+      return first;
     }
+    int d = first.dimension();
+    int n = queries.size() * d;
+    Elements mean;
+    Elements scale;
+    if (first.isDouble()) {
+      mean =
+          Elements.of((double[]) joined(queries, new double[n], d, DiagonalBatch::mean64), "mean");
+      scale =
+          Elements.of(
+              (double[]) joined(queries, new double[n], d, DiagonalBatch::allScales64), "scale");
+    } else {
+      mean = Elements.of((float[]) joined(queries, new float[n], d, DiagonalBatch::mean32), "mean");
+      scale =
+          Elements.of(
+              (float[]) joined(queries, new float[n], d, DiagonalBatch::allScales32), "scale");
+    }
+    ScalePolicy policy =
+        queries.stream().anyMatch(DiagonalBatch::isSingular)
+            ? ScalePolicy.SEMIDEFINITE
+            : ScalePolicy.STRICT;
+    return DiagonalBatch.of(mean.owned(), scale.owned(), d, first.kind(), policy, RangeCheck.PLAIN);
+  }
 
-    private Object joined(Object to, int length, Function<DiagonalBatch, Object> values) {
-      for (int i = 0; i < queries.size(); i++) {
-        System.arraycopy(values.apply(queries.get(i)), 0, to, i * length, length);
-      }
-      return to;
+  private static Object joined(
+      List<DiagonalBatch> queries, Object to, int length, Function<DiagonalBatch, Object> values) {
+    for (int i = 0; i < queries.size(); i++) {
+      System.arraycopy(values.apply(queries.get(i)), 0, to, i * length, length);
     }
+    return to;
   }
 
   /**
@@ -213,7 +217,7 @@ public final class Gathering {
   private void lead(Pass pass, @Nullable IndexSearchEvent event) {
     NeighborIds found = null;
     try {
-      found = searches.search(pass.snapshot, pass.batch(), pass.options, pass.end, event);
+      found = searches.search(pass.snapshot, joined(pass.queries), pass.options, pass.end, event);
     } finally {
       lock.lock();
       try {

@@ -51,7 +51,7 @@ final class Searcher extends Worker {
    * Queries of a batch from which on tiles sum all terms of the floats of KL, in 0.040 to 0.046 ns a term (Intel, CPU family 6 model 167, 512 bits,
    * JDK 25.0.3). Reading codes took 0.097 (1,000,000 × 64, Zen 4).
    */
-  private static final int MANY = 32;
+  static final int MANY = 32;
 
   /**
    * Queries from which on kernels for matrices compute all divergences, where codes have two coordinates for each dimension: reading codes took

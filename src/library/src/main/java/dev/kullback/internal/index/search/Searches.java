@@ -23,6 +23,7 @@ import dev.kullback.internal.work.Crew;
 import dev.kullback.internal.work.TimeLimit;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -219,9 +220,20 @@ public final class Searches implements AutoCloseable {
     float[] kl = new float[k];
     SearchOptions nearest = SearchOptions.nearest(Math.max(1, k));
     SearchOptions densest = nearest.rankedByDensity();
-    boolean isFull = k > 0 && snapshot.segments()[0].segment().form().isFull();
     if (!near.isEmpty()) {
+      Segment like = snapshot.segments()[0].segment();
+      boolean isFull = like.form().isFull();
+      DiagonalBatch many =
+          like.hasPanels()
+              ? Gathering.joined(
+                  Collections.nCopies(Math.ceilDiv(Searcher.MANY, near.size()), near).stream()
+                      .flatMap(List::stream)
+                      .toList())
+              : null;
       WarmUp.untilStable(() -> {
+        if (many != null) { // by tiles
+          search(snapshot, many, nearest, 0);
+        }
         for (DiagonalBatch query : near) {
           query(snapshot, query.mean32(), 0, query.scale32(), 0, nearest, ids, kl, NO_PROOF);
           search(snapshot, isFull ? query.full() : query, nearest, 0);
