@@ -55,6 +55,7 @@ class BackgroundWarmUpTest {
             "vectors",
             "engine without: no thread",
             "index without: no thread",
+            "first batch: no boxes",
             "same",
             "engine with: under way");
   }

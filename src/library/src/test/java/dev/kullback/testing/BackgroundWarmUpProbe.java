@@ -46,10 +46,31 @@ public final class BackgroundWarmUpProbe {
       index.nearest(q, 3);
       say("index without");
     }
+    firstBatch();
     try (KlEngine engine =
         KlEngine.builder().backend(Backend.VECTOR).backgroundWarmUp(true).build()) {
       System.out.println(Arrays.equals(matrix, engine.pairwise(q, p)) ? "same" : "different");
       say("engine with");
+    }
+  }
+
+  /** Prints whether the first queries that share tiles box vectors after {@code warmUp} of an index without the thread. */
+  private static void firstBatch() {
+    int d = 64;
+    int n = 4096;
+    double[] means = new Random(2).doubles((long) n * d).toArray();
+    double[] ones = new double[n * d];
+    Arrays.fill(ones, 1);
+    DiagonalGaussians references = DiagonalGaussians.ofStd(means, ones, d);
+    DiagonalGaussians queries =
+        DiagonalGaussians.ofStd(Arrays.copyOf(means, 64 * d), Arrays.copyOf(ones, 64 * d), d);
+    try (KlIndex index = KlIndex.builder(d).backgroundWarmUp(false).threads(1).build()) {
+      index.add(LongStream.range(0, n).toArray(), references);
+      index.warmUp();
+      long before = AllocatedBytes.ofThread();
+      index.nearest(queries, 3);
+      long bytes = AllocatedBytes.ofThread() - before; // boxed: 30 MB and more
+      System.out.println("first batch: " + (bytes < 1 << 21 ? "no boxes" : bytes + " bytes"));
     }
   }
 
