@@ -1061,9 +1061,9 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Prepares a service before its first request: waits until the JVM has compiled the vector code of searches, and then searches for the
-   * nearest of some Gaussians near the references, and where it ranks by KL or its reverse of points: one at a time, by {@link #query}, and where
-   * batches are read by tiles 32 at once, until searches stop getting faster for half a second. This takes
-   * two to five seconds. Results are the same cold and warm; the figures of {@link #stats} count these searches. An index without references only waits.
+   * nearest of some Gaussians near the references, and where it ranks by KL or its reverse of points, one at a time and by {@link #query}, until
+   * searches stop getting faster for half a second. Where it ranks diagonal Gaussians by KL or its reverse, 32 at once are among these, as batches of
+   * so many are read in another way. This takes two to seven seconds. Results are the same cold and warm; the figures of {@link #stats} count these searches. An index without references only waits.
    *
    * @return whether searches use vector code that the JVM has compiled from now on; without it, they are slower, and the log says why
    * @throws CancellationException if the calling thread is interrupted

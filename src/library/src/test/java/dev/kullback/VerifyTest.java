@@ -89,7 +89,7 @@ class VerifyTest {
           .allMatch(line -> line.endsWith(" ok"));
       assertThat(lines.getLast())
           .isEqualTo(
-              "tried with 21 of 354 pairs of batches, of each kind one at least; more time tries more");
+              "tried with 21 of 366 pairs of batches, of each kind one at least; more time tries more");
     }
   }
 

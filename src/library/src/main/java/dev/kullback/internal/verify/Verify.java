@@ -42,7 +42,14 @@ public final class Verify {
    * which a sample is read first. The last has queries enough for tiles.
    */
   private static final int[][] INDEX_SHAPES = {
-    {2, 700, 24}, {1, 1, 2}, {1, 67, 7}, {5, 19, 3}, {3, 40, 33}, {2, 50, 65}, {34, 5, 11},
+    {2, 700, 24},
+    {1, 1, 2},
+    {1, 67, 7},
+    {5, 19, 3},
+    {3, 40, 33},
+    {2, 50, 65},
+    {7, 17, 16},
+    {34, 17, 11},
   };
 
   /** Rounds over all kinds and shapes; the second finds compiled what the first ran interpreted. */

@@ -23,7 +23,6 @@ import dev.kullback.internal.work.Crew;
 import dev.kullback.internal.work.TimeLimit;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -33,6 +32,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -226,8 +226,8 @@ public final class Searches implements AutoCloseable {
       DiagonalBatch many =
           like.hasPanels()
               ? Gathering.joined(
-                  Collections.nCopies(Math.ceilDiv(Searcher.MANY, near.size()), near).stream()
-                      .flatMap(List::stream)
+                  IntStream.range(0, Searcher.MANY)
+                      .mapToObj(i -> near.get(i % near.size()))
                       .toList())
               : null;
       WarmUp.untilStable(() -> {
