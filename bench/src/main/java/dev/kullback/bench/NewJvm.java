@@ -5,13 +5,16 @@ import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /** Measures in new JVMs, which have this one's options, except that vectors come as users have them. */
 final class NewJvm {
+  private static final Pattern NUMBERS = Pattern.compile("(NaN|Infinity|[-+.E\\d ])+");
+
   private NewJvm() {}
 
-  /** Runs a class, and returns the numbers of the last line that it prints. */
+  /** Runs a class, and returns the numbers of the last line that has nothing else. */
   static double[] measure(Class<?> main, String... arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -22,14 +25,17 @@ final class NewJvm {
     command.addAll(List.of(arguments));
     try {
       Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      List<String> lines = process.inputReader().readAllLines(); // warnings of the JVM's come first
+      List<String> lines =
+          process.inputReader().readAllLines(); // with warnings and the log, before and after
       if (process.waitFor() != 0) {
         throw new Unavailable(
             "a JVM that runs %s %s: %s"
                 .formatted(
                     main.getSimpleName(), String.join(" ", arguments), String.join("; ", lines)));
       }
-      return Stream.of(lines.getLast().split(" ")).mapToDouble(Double::parseDouble).toArray();
+      String last =
+          lines.reversed().stream().filter(NUMBERS.asMatchPredicate()).findFirst().orElseThrow();
+      return Stream.of(last.split(" ")).mapToDouble(Double::parseDouble).toArray();
     } catch (IOException e) {
       throw new Unavailable("no JVM starts", e);
     } catch (InterruptedException e) {
