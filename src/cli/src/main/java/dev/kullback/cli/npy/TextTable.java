@@ -27,7 +27,7 @@ final class TextTable implements ReadableByteChannel {
   private static final int MAX_LINE = 1 << 26;
   private static final int LONGEST_CELL = 40;
   private static final char SPACE = ' ';
-  private static final Pattern NUMBER = Pattern.compile("[-+0-9.eE]+");
+  private static final Pattern NUMBER = Pattern.compile("[-+]?\\.?[0-9][-+0-9.eE]*");
   private static final Pattern NOT_FINITE = Pattern.compile("[-+]?(nan|inf|infinity)");
   private static final Pattern DECIMAL_COMMA = Pattern.compile("[-+]?[0-9]+,[0-9]+");
 

@@ -62,6 +62,17 @@ class TextTableTest {
     assertThat(read(file("c.csv", "0\n0.5\n1.5\n"), 3, 1)).containsExactly(0, 0.5, 1.5);
   }
 
+  /** Names may be of the characters that numbers have. */
+  @ParameterizedTest
+  @ValueSource(strings = {"e", "E", "e1", "-", "+e.", "."})
+  void namesThatLookLikeNumbers(String name) throws IOException {
+    assertThat(read(file("a.csv", "a," + name + "\n.25,-.5e1\n"), 1, 2)).containsExactly(0.25, -5);
+    assertThat(read(file("b.csv", name + "\n+7.\n"), 1, 1)).containsExactly(7);
+    assertThatThrownBy(() -> read(file("c.csv", "1," + name + "\n"), 1, 2))
+        .isInstanceOf(NpyException.class)
+        .hasMessageContaining("line 1, column 2 is '" + name + "': it must be a number");
+  }
+
   /** Of 0, 1, … in the first line it is not known whether they are pandas' numbers of columns; alone they are a row, as no table is empty. */
   @Test
   void numberedColumns() throws IOException {
