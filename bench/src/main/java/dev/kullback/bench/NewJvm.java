@@ -10,7 +10,8 @@ import java.util.stream.Stream;
 
 /** Measures in new JVMs, which have this one's options, except that vectors come as users have them. */
 final class NewJvm {
-  private static final Pattern NUMBERS = Pattern.compile("(NaN|Infinity|[-+.E\\d ])+");
+  private static final String NUMBER = "(NaN|-?(Infinity|[0-9]+(\\.[0-9]+)?(E-?[0-9]+)?))";
+  private static final Pattern NUMBERS = Pattern.compile(NUMBER + "( " + NUMBER + ")*+");
 
   private NewJvm() {}
 
@@ -27,14 +28,15 @@ final class NewJvm {
       Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
       List<String> lines =
           process.inputReader().readAllLines(); // with warnings and the log, before and after
-      if (process.waitFor() != 0) {
+      int status = process.waitFor();
+      String last =
+          lines.reversed().stream().filter(NUMBERS.asMatchPredicate()).findFirst().orElse("");
+      if (status != 0 || last.isEmpty()) {
         throw new Unavailable(
             "a JVM that runs %s %s: %s"
                 .formatted(
                     main.getSimpleName(), String.join(" ", arguments), String.join("; ", lines)));
       }
-      String last =
-          lines.reversed().stream().filter(NUMBERS.asMatchPredicate()).findFirst().orElseThrow();
       return Stream.of(last.split(" ")).mapToDouble(Double::parseDouble).toArray();
     } catch (IOException e) {
       throw new Unavailable("no JVM starts", e);
