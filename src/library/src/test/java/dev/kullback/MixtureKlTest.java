@@ -410,7 +410,7 @@ class MixtureKlTest {
    */
   @ParameterizedTest
   @ValueSource(strings = {"setQuotients", "setMatches"})
-  void interruptionWithinABlock(String method) {
+  void interruptionWithinABlock(String method) throws InterruptedException {
     int[] ones = new int[1_000_000];
     Arrays.fill(ones, 1);
     MixtureKl kl = MixtureKl.of(mixtures(false, 8), mixtures(false, ones));
@@ -424,7 +424,8 @@ class MixtureKlTest {
   }
 
   /** Interrupts the calling thread once it is seen in the method, and says whether the call was cancelled rather than completed. */
-  private static boolean endsWhenInterruptedIn(String method, MixtureKl kl, KlEngine engine) {
+  private static boolean endsWhenInterruptedIn(String method, MixtureKl kl, KlEngine engine)
+      throws InterruptedException {
     Thread.interrupted();
     Thread caller = Thread.currentThread();
     Thread other =
@@ -446,7 +447,12 @@ class MixtureKlTest {
     } catch (CancellationException e) {
       return true;
     } finally {
+      boolean interrupted = Thread.interrupted(); // join would end by it
       other.interrupt();
+      other.join();
+      if (interrupted) {
+        caller.interrupt();
+      }
     }
   }
 
