@@ -164,6 +164,14 @@ public final class Platform {
     return Choice.VECTOR;
   }
 
+  /** Warns where an index, which has no backend to name, goes without vectors because of how the JVM was started. */
+  public static void warnOfIndex() {
+    String problem = isScalarForced() ? null : jvmProblem();
+    if (problem != null) {
+      warn(problem);
+    }
+  }
+
   private static void warn(String problem) {
     if (WARNED.compareAndSet(false, true)) {
       System.getLogger("dev.kullback")
