@@ -2,7 +2,7 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.internal.verify.AllocatedBytes;
+import dev.kullback.internal.work.ThisThread;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
@@ -48,7 +48,7 @@ class AllocationTest {
         engine.search(one, one, Query.nearest(1), new int[1], new float[1]);
       }
     }
-    assertThat(AllocatedBytes.ofThread()).isPositive();
+    assertThat(ThisThread.allocatedBytes()).isPositive();
   }
 
   /**
@@ -331,11 +331,11 @@ class AllocationTest {
       long end = System.nanoTime() + Duration.ofMinutes(1).toNanos();
       while (fewest > 0 && System.nanoTime() < end) {
         engine.warmUp(query, p);
-        long before = AllocatedBytes.ofThread();
+        long before = ThisThread.allocatedBytes();
         for (int i = 0; i < CALLS; i++) {
           engine.search(query, p, ten, indices, values);
         }
-        fewest = Math.min(fewest, AllocatedBytes.ofThread() - before);
+        fewest = Math.min(fewest, ThisThread.allocatedBytes() - before);
       }
       assertThat(fewest).as("%s", backend).isZero();
     }
@@ -358,9 +358,9 @@ class AllocationTest {
           long fewest = Long.MAX_VALUE;
           // On a busy machine C2 comes late.
           for (int i = 0; i < 20 * CALLS_UNTIL_C2 && fewest > most; i++) {
-            long before = AllocatedBytes.ofThread();
+            long before = ThisThread.allocatedBytes();
             engine.search(query.gaussians(), p, ten, indices, values);
-            fewest = Math.min(fewest, AllocatedBytes.ofThread() - before);
+            fewest = Math.min(fewest, ThisThread.allocatedBytes() - before);
           }
           assertThat(fewest).as("D = %d", d).isLessThanOrEqualTo(most);
         }
@@ -406,8 +406,8 @@ class AllocationTest {
    */
   @Test
   void counterCounts() {
-    long before = AllocatedBytes.ofThread();
+    long before = ThisThread.allocatedBytes();
     byte[] block = new byte[1000 + CALLS];
-    assertThat(AllocatedBytes.ofThread() - before).isGreaterThanOrEqualTo(block.length);
+    assertThat(ThisThread.allocatedBytes() - before).isGreaterThanOrEqualTo(block.length);
   }
 }

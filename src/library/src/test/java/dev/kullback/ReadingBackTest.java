@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
-import dev.kullback.internal.verify.AllocatedBytes;
+import dev.kullback.internal.work.ThisThread;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.FullBatch;
@@ -281,14 +281,14 @@ class ReadingBackTest {
     double[] out = new double[9];
     long fewest = Long.MAX_VALUE;
     for (int attempt = 0; attempt < 5; attempt++) {
-      long before = AllocatedBytes.ofThread();
+      long before = ThisThread.allocatedBytes();
       for (int i = 0; i < 100; i++) {
         diagonal.mean(1, out);
         diagonal.scale(0, out);
         full.mean(0, out);
         full.scale(1, out);
       }
-      fewest = Math.min(fewest, AllocatedBytes.ofThread() - before);
+      fewest = Math.min(fewest, ThisThread.allocatedBytes() - before);
     }
     assertThat(fewest).isZero();
   }

@@ -10,7 +10,7 @@ import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
-import dev.kullback.internal.verify.AllocatedBytes;
+import dev.kullback.internal.work.ThisThread;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
@@ -62,15 +62,16 @@ public final class BackgroundWarmUpProbe {
     double[] ones = new double[n * d];
     Arrays.fill(ones, 1);
     DiagonalGaussians references = DiagonalGaussians.ofStd(means, ones, d);
-    DiagonalGaussians queries =
+    DiagonalGaussians many =
         DiagonalGaussians.ofStd(Arrays.copyOf(means, 64 * d), Arrays.copyOf(ones, 64 * d), d);
     try (KlIndex index = KlIndex.builder(d).backgroundWarmUp(false).threads(1).build()) {
       index.add(LongStream.range(0, n).toArray(), references);
       index.warmUp();
-      long before = AllocatedBytes.ofThread();
-      index.nearest(queries, 3);
-      long bytes = AllocatedBytes.ofThread() - before; // boxed: 437 MB (AVX-512, CPU family 26)
-      System.out.println("first batch: " + (bytes < 1 << 21 ? "no boxes" : bytes + " bytes"));
+      long before = ThisThread.allocatedBytes();
+      index.nearest(many, 3);
+      long bytes = ThisThread.allocatedBytes() - before; // boxed: 437 MB (AVX-512, CPU family 26)
+      boolean isBoxed = before < 0 || bytes > 1 << 21;
+      System.out.println("first batch: " + (isBoxed ? bytes + " bytes" : "no boxes"));
     }
   }
 
@@ -156,9 +157,9 @@ public final class BackgroundWarmUpProbe {
         long most = 0;
         for (DiagonalGaussians first : new DiagonalGaussians[] {other, q}) {
           for (int call = 0; call < 5; call++) {
-            long before = AllocatedBytes.ofThread();
+            long before = ThisThread.allocatedBytes();
             engine.pairwise(first, p, out);
-            most = Math.max(most, AllocatedBytes.ofThread() - before);
+            most = Math.max(most, ThisThread.allocatedBytes() - before);
           }
         }
         System.out.println(most / (n * n));

@@ -5,7 +5,7 @@ import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.KlIndex;
 import dev.kullback.Verification;
-import dev.kullback.internal.verify.AllocatedBytes;
+import dev.kullback.internal.work.ThisThread;
 import java.time.Duration;
 import java.util.Random;
 import java.util.stream.LongStream;
@@ -57,7 +57,7 @@ public final class Probe {
         continue;
       }
       if (argument.equals("BYTES")) {
-        System.out.println("BYTES of this thread: " + AllocatedBytes.ofThread());
+        System.out.println("BYTES of this thread: " + ThisThread.allocatedBytes());
         continue;
       }
       Backend backend = Backend.valueOf(argument);

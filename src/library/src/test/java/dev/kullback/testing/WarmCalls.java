@@ -2,7 +2,7 @@ package dev.kullback.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.internal.verify.AllocatedBytes;
+import dev.kullback.internal.work.ThisThread;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.time.Duration;
@@ -22,11 +22,11 @@ public final class WarmCalls {
     ThreadMXBean threads = ManagementFactory.getThreadMXBean();
     long start = threads.getCurrentThreadCpuTime();
     while (clean < 3 && threads.getCurrentThreadCpuTime() - start < PATIENCE.toNanos()) {
-      long before = AllocatedBytes.ofThread();
+      long before = ThisThread.allocatedBytes();
       for (int i = 0; i < calls; i++) {
         call.run();
       }
-      long bytes = AllocatedBytes.ofThread() - before;
+      long bytes = ThisThread.allocatedBytes() - before;
       least = Math.min(least, bytes);
       clean = bytes == 0 ? clean + 1 : 0;
     }

@@ -8,6 +8,7 @@ import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.ThisThread;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -255,7 +256,7 @@ public final class Verify {
    * vectors are boxed until then: {@code FullSolveKernel.addLow} for more than 230 calls in a quarter of all processes.
    */
   private void countBytes(long start, long nanos) {
-    if (AllocatedBytes.ofThread() < 0) {
+    if (ThisThread.allocatedBytes() < 0) {
       return;
     }
     List<Case> cases = new ArrayList<>();
@@ -321,11 +322,11 @@ public final class Verify {
       Checkpoint.checkInterrupt(Thread.currentThread());
       result.clear(expected);
       int calls = windows++ < 2 ? 1 : WINDOW;
-      long before = AllocatedBytes.ofThread();
+      long before = ThisThread.allocatedBytes();
       for (int i = 0; i < calls; i++) {
         figures.operation.call().run(engine, c.q, c.p, c, result);
       }
-      fewest = Math.min(fewest, (AllocatedBytes.ofThread() - before) / calls);
+      fewest = Math.min(fewest, (ThisThread.allocatedBytes() - before) / calls);
       compare(figures, expected, c, figures.calls);
       figures.calls++;
       figures.entries += Math.max(expected.values().length, expected.indices().length);

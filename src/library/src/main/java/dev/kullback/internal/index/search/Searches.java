@@ -224,17 +224,7 @@ public final class Searches implements AutoCloseable {
     if (!near.isEmpty()) {
       Segment like = snapshot.segments()[0].segment();
       boolean isFull = like.form().isFull();
-      DiagonalBatch many =
-          like.hasPanels()
-              ? Gathering.joined(
-                  IntStream.range(0, Searcher.MANY)
-                      .mapToObj(i -> near.get(i % near.size()))
-                      .toList())
-              : null;
       WarmUp.untilStable(() -> {
-        if (many != null) { // by tiles
-          search(snapshot, many, nearest, 0);
-        }
         for (DiagonalBatch query : near) {
           query(snapshot, query.mean32(), 0, query.scale32(), 0, nearest, ids, kl, NO_PROOF);
           search(snapshot, isFull ? query.full() : query, nearest, 0);
@@ -244,6 +234,17 @@ public final class Searches implements AutoCloseable {
           }
         }
       });
+      if (like.hasPanels() && Searcher.MANY * (long) like.dimension() <= WarmUp.MOST_ELEMENTS) {
+        // No single query reaches Searcher.scanByTiles. A round of both would take the time of
+        // single queries while tiles still box
+        // their vectors.
+        DiagonalBatch many =
+            Gathering.joined(
+                IntStream.range(0, Searcher.MANY)
+                    .mapToObj(i -> near.get(i % near.size()))
+                    .toList());
+        WarmUp.untilStable(() -> search(snapshot, many, nearest, 0));
+      }
     }
   }
 

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.verify.AllocatedBytes;
+import dev.kullback.internal.work.ThisThread;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -179,9 +179,9 @@ class IndexTest {
       for (int k = 0; k < bytes.length; k++) {
         long[] id = {random.nextInt(ids.length)};
         DiagonalBatch batch = Content.batch(k);
-        long before = AllocatedBytes.ofThread();
+        long before = ThisThread.allocatedBytes();
         index.replace(id, batch);
-        bytes[k] = AllocatedBytes.ofThread() - before;
+        bytes[k] = ThisThread.allocatedBytes() - before;
       }
       Arrays.sort(bytes);
       assertThat(bytes[bytes.length / 2]).isLessThan(2000);
