@@ -728,7 +728,7 @@ public final class KlEngine implements AutoCloseable {
    * most 2²² entries), {@code nearest} with k = 10, {@code logSumExp} and {@code rowMin} with made-up diagonal batches
    * of float until calls stop getting faster for half a second. The query is made anew for each round of these calls.
    *
-   * <p>This takes one to five seconds, and longer only if eight calls do. Results are the same cold and warm. What
+   * <p>This takes one to five seconds on an idle machine, up to six times as long beside other work, and longer only if eight calls do. Results are the same cold and warm. What
    * belongs to the references themselves is built by {@link Gaussians#prepare()}.
    *
    * @param n the rows of q, those of a query, at least 1; no more rows of q and of p are made than have 2²⁰ elements,

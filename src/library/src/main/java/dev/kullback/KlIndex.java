@@ -98,6 +98,7 @@ public final class KlIndex implements AutoCloseable {
     this.divergence = divergence;
     held = null;
     int threads = KlEngine.threads(builder.threads, builder.executor);
+    Platform.warnOfIndex();
     searches =
         new Searches(
             divergence.formula,
@@ -1063,7 +1064,7 @@ public final class KlIndex implements AutoCloseable {
    * Prepares a service before its first request: waits until the JVM has compiled the vector code of searches, and then searches, one at a time and by
    * {@link #query}, for the nearest of some Gaussians near the references and, where the index ranks by KL or its reverse, of points, until
    * searches stop getting faster for half a second, or for five seconds. Where it ranks diagonal Gaussians by KL or its reverse, it then searches for 32 at once likewise, as batches of
-   * so many are read in another way. On an idle machine this takes two to eight seconds. Results are the same cold and warm; the figures of {@link #stats} count these searches. An index without references only waits.
+   * so many are read in another way. This takes two to eight seconds on an idle machine, and up to six times as long beside other work. Results are the same cold and warm; the figures of {@link #stats} count these searches. An index without references only waits.
    *
    * @return whether searches use vector code that the JVM has compiled from now on; without it, they are slower, and the log says why
    * @throws CancellationException if the calling thread is interrupted

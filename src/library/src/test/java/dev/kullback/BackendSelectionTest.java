@@ -94,6 +94,14 @@ class BackendSelectionTest {
     Result result = run(false, List.of(), "SCALAR");
     result.assertRight("SCALAR", 1);
     assertThat(result.err).filteredOn(line -> line.contains(FLAG)).isEmpty();
+    result = run(false, List.of("-Ddev.kullback.backend=scalar"), "INDEX");
+    assertThat(result.err).filteredOn(line -> line.contains(FLAG)).isEmpty();
+  }
+
+  /** An index has no backend to ask for, and warns by itself. */
+  @Test
+  void anIndexWarnsOnce() throws Exception {
+    run(false, List.of(), "INDEX", "INDEX").assertOneWarning(FLAG);
   }
 
   /**

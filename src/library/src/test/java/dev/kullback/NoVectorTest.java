@@ -4,15 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import dev.kullback.testing.Check;
-import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.Regime;
-import java.nio.file.Path;
-import java.time.Duration;
-import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /**
  * Without {@code --add-modules jdk.incubator.vector}: its own run, left out of the ordinary one.
@@ -61,31 +56,6 @@ class NoVectorTest {
       IndexNeighbors found = index.nearest(query, 2);
       assertThat(new long[] {found.id(0, 0), found.id(0, 1)}).containsExactly(7, 9);
       assertThat(index.within(query, 0.5).count(0)).isEqualTo(2);
-    }
-  }
-
-  /** In a process of its own, as the warning is given once. */
-  @Test
-  void anIndexWarnsOnce(@TempDir Path scratch) throws Exception {
-    ChildJvm jvm =
-        ChildJvm.run(
-            scratch,
-            Duration.ofMinutes(5),
-            List.of("-cp", System.getProperty("java.class.path"), TwoIndexes.class.getName()));
-    assertThat(jvm.status()).as("%s", jvm).isZero();
-    assertThat(jvm.err().lines().filter(line -> line.contains("without vectors")))
-        .singleElement()
-        .asString()
-        .contains(FLAG);
-  }
-
-  static final class TwoIndexes {
-    private TwoIndexes() {}
-
-    public static void main(String[] args) {
-      for (int i = 0; i < 2; i++) {
-        KlIndex.builder(1).build().close();
-      }
     }
   }
 

@@ -48,12 +48,16 @@ public final class Probe {
   /**
    * Prints what each backend says and what it returns.
    *
-   * @param arguments the backends to use, in order, or VERIFY or BYTES
+   * @param arguments the backends to use, in order, or VERIFY, INDEX or BYTES
    */
   public static void main(String[] arguments) {
     for (String argument : arguments) {
       if (argument.equals("VERIFY")) {
         verify();
+        continue;
+      }
+      if (argument.equals("INDEX")) {
+        search();
         continue;
       }
       if (argument.equals("BYTES")) {
@@ -70,7 +74,9 @@ public final class Probe {
         }
         System.out.println(line);
         engine.nearest(full(), full(), 2);
-        search();
+        if (backend != Backend.SCALAR) { // which no index is asked for by an engine
+          search();
+        }
       } catch (IllegalStateException | IllegalArgumentException e) {
         System.out.println(
             backend + " throws " + e.getClass().getSimpleName() + ' ' + e.getMessage());

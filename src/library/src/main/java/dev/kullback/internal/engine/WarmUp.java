@@ -20,11 +20,11 @@ public final class WarmUp {
   private static final double MOST_SECONDS = 5;
 
   /**
-   * How many times that time may pass by the clock. Time counts while the thread has a processor, as far as the VM tells: beside other work its turns are
-   * as rare as the compiler's. By the clock, beside six busy threads on two processors, three of four warm-ups ended while the vectors of all searches
+   * Seconds by the clock that count as one at least. Time counts while the thread has a processor, as far as the VM tells: beside other work its turns are
+   * as rare as the compiler's. By the clock alone, beside six busy threads on two processors, three of four warm-ups ended while the vectors of all searches
    * were boxed, and none of four ended so by the thread's time (AVX-512, CPU family 26, JDK 25.0.3).
    */
-  private static final double MOST_TIMES = 6;
+  private static final double CLOCK_SECONDS = 6;
 
   private static final double GAIN = 0.9;
 
@@ -125,7 +125,7 @@ public final class WarmUp {
       double passed = (System.nanoTime() - clock) * 1e-9;
       return processor < 0
           ? passed
-          : Math.max((ThisThread.processorNanos() - processor) * 1e-9, passed / MOST_TIMES);
+          : Math.max((ThisThread.processorNanos() - processor) * 1e-9, passed / CLOCK_SECONDS);
     }
   }
 

@@ -113,7 +113,6 @@ public final class Searches implements AutoCloseable {
     this.dimension = dimension;
     boolean isCoded = Coordinates.of(name, isFull) != Coordinates.NONE;
     groups = Kernels.indexGroups(formula, isCoded, isFull, dimension);
-    Platform.warnOfIndex();
     user = deferred ? BackgroundWarmUp.join(formula, threads) : null;
     calls = new Tally();
     queries = new LongAdder();
