@@ -234,9 +234,8 @@ public final class Searches implements AutoCloseable {
         }
       });
       if (like.hasPanels() && Searcher.MANY * (long) like.dimension() <= WarmUp.MOST_ELEMENTS) {
-        // No single query reaches Searcher.scanByTiles. A round of both would take the time of
-        // single queries while tiles still box
-        // their vectors.
+        // No single query reaches Searcher.scanByTiles. In a round of both, tiles whose vectors are
+        // boxed yet would take the time of single queries.
         DiagonalBatch many =
             Gathering.joined(
                 IntStream.range(0, Searcher.MANY)
