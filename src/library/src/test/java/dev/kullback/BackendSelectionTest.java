@@ -64,7 +64,7 @@ class BackendSelectionTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void withoutTheModule(boolean modular) throws Exception {
-    Result result = run(modular, List.of(), "AUTO", "AUTO", "SCALAR", "VECTOR");
+    Result result = run(modular, List.of(), "AUTO", "AUTO", "SCALAR", "INDEX", "VECTOR");
     result.assertRight("AUTO", 2);
     result.assertRight("SCALAR", 1);
     assertThat(result.lines("VECTOR throws"))
@@ -81,7 +81,7 @@ class BackendSelectionTest {
   @ValueSource(booleans = {false, true})
   void withTheModule(boolean modular) throws Exception {
     List<String> flags = List.of("--add-modules", "jdk.incubator.vector");
-    Result result = run(modular, flags, "AUTO", "VECTOR", "SCALAR");
+    Result result = run(modular, flags, "AUTO", "VECTOR", "SCALAR", "INDEX");
     result.assertRight("AUTO", 1);
     result.assertRight("VECTOR", 1);
     result.assertRight("SCALAR", 1);
@@ -326,7 +326,7 @@ class BackendSelectionTest {
     String property = "dev.kullback." + name;
     List<String> flags =
         List.of("--add-modules", "jdk.incubator.vector", "-D%s=%s".formatted(property, value));
-    Result result = run(false, flags, "AUTO", "VECTOR", "SCALAR");
+    Result result = run(false, flags, "AUTO", "VECTOR", "SCALAR", "INDEX");
     for (String backend : List.of("AUTO", "VECTOR", "SCALAR")) {
       assertThat(result.lines(backend + " throws"))
           .singleElement()

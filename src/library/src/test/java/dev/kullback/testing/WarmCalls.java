@@ -3,8 +3,6 @@ package dev.kullback.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.work.ThisThread;
-import java.lang.management.ManagementFactory;
-import java.lang.management.ThreadMXBean;
 import java.time.Duration;
 
 /** Calls of which C2 has compiled all that they run. */
@@ -19,9 +17,8 @@ public final class WarmCalls {
   public static void allocateNothing(String what, int calls, Runnable call) {
     long least = Long.MAX_VALUE;
     int clean = 0;
-    ThreadMXBean threads = ManagementFactory.getThreadMXBean();
-    long start = threads.getCurrentThreadCpuTime();
-    while (clean < 3 && threads.getCurrentThreadCpuTime() - start < PATIENCE.toNanos()) {
+    long start = ThisThread.processorNanos();
+    while (clean < 3 && ThisThread.processorNanos() - start < PATIENCE.toNanos()) {
       long before = ThisThread.allocatedBytes();
       for (int i = 0; i < calls; i++) {
         call.run();
