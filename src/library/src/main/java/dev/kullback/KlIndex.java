@@ -1066,12 +1066,37 @@ public final class KlIndex implements AutoCloseable {
    * searches stop getting faster for half a second, or for five seconds. Where it ranks diagonal Gaussians by KL or its reverse, it then searches for 32 at once likewise, as batches of
    * so many are read in another way. This takes two to eight seconds on an idle machine, and up to six times as long beside other work. Results are the same cold and warm; the figures of {@link #stats} count these searches. An index without references only waits.
    *
+   * <p>Searches in reverse, within a radius, by density, with a filter or ids to leave out run other code in part: {@link #warmUpFor} is for them.
+   *
    * @return whether searches use vector code that the JVM has compiled from now on; without it, they are slower, and the log says why
    * @throws CancellationException if the calling thread is interrupted
    */
   public boolean warmUp() {
     try (Snapshot state = acquire()) {
-      return searches.warmUp(state, dimension());
+      return searches.warmUp(state, null);
+    }
+  }
+
+  /**
+   * Prepares a service for searches with options, as {@link #warmUp()} does for the nearest. It searches for Gaussians by this query, and in an index of KL or its reverse also for points unless
+   * the query is in reverse; by density, it searches for points alone. Neither {@link Query#timeout} nor {@link Query#maxPairs} holds, and what the query finds at once takes memory as in a search; 32
+   * queries at once are left out where they would find more than a million pairs. A service whose requests differ in their options calls it once for each kind, and takes requests after
+   * the last: {@link #isReady()} is true after the first. An index without references only waits.
+   *
+   * @param query what searches look for, as of {@link #search(Gaussians, Query)}; its filter is called as in searches
+   * @return as of {@link #warmUp()}
+   * @throws IllegalArgumentException as of {@link #search(Gaussians, Query)} for one query
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws AlreadyClosedException if the index is closed
+   */
+  public boolean warmUpFor(Query query) {
+    SearchOptions options = Objects.requireNonNull(query, "query").options;
+    query.checkIndex(1, options.byDensity());
+    if (options.byDensity()) {
+      checkTakesPoints();
+    }
+    try (Snapshot state = acquire()) {
+      return searches.warmUp(state, options.withoutLimits());
     }
   }
 

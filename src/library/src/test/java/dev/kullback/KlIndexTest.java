@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -762,6 +763,15 @@ class KlIndexTest {
       IndexNeighbors warm = index.nearest(queries, 7);
       assertThat(warm.ids()).isEqualTo(cold.ids());
       assertThat(warm.values()).isEqualTo(cold.values());
+      Set<Long> asked = ConcurrentHashMap.newKeySet();
+      Query query = Query.within(Double.POSITIVE_INFINITY).maxPairs(1).filter(asked::add);
+      long searched = index.stats().queries();
+      assertThat(index.warmUpFor(query)).isEqualTo(Backend.VECTOR.isAvailable());
+      assertThat(index.stats().queries()).isGreaterThan(searched);
+      assertThat(asked).hasSize(3000);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> index.warmUpFor(Query.nearest(1).excludeSelf()))
+          .withMessageContaining("excludeSelf");
       Thread.currentThread().interrupt();
       assertThatThrownBy(index::warmUp).isInstanceOf(CancellationException.class);
       assertThat(Thread.interrupted()).isTrue();

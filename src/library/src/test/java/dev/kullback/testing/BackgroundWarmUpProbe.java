@@ -5,6 +5,7 @@ import dev.kullback.DiagonalGaussians;
 import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
 import dev.kullback.KlIndex;
+import dev.kullback.Query;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Wasserstein2;
@@ -67,12 +68,25 @@ public final class BackgroundWarmUpProbe {
     try (KlIndex index = KlIndex.builder(d).backgroundWarmUp(false).threads(1).build()) {
       index.add(LongStream.range(0, n).toArray(), references);
       index.warmUp();
-      long before = ThisThread.allocatedBytes();
-      index.nearest(many, 3);
-      long bytes = ThisThread.allocatedBytes() - before; // boxed: 437 MB (AVX-512, CPU family 26)
-      boolean isBoxed = before < 0 || bytes > 1 << 21;
-      System.out.println("first batch: " + (isBoxed ? bytes + " bytes" : "no boxes"));
+      // boxed without the warm-up: 437 and 383 MB (AVX-512, CPU family 26)
+      firstBatch("first batch", index, many, Query.nearest(3));
+      Query reverse = Query.nearest(3).reverse();
+      index.warmUpFor(reverse);
+      firstBatch("first batch in reverse", index, many, reverse);
+      Query dense = Query.nearest(3).byLogDensity();
+      index.warmUpFor(dense);
+      DiagonalGaussians points = DiagonalGaussians.ofPoints(Arrays.copyOf(means, 64 * d), d);
+      firstBatch("first batch by density", index, points, dense);
     }
+  }
+
+  private static void firstBatch(
+      String name, KlIndex index, DiagonalGaussians queries, Query query) {
+    long before = ThisThread.allocatedBytes();
+    index.search(queries, query);
+    long bytes = ThisThread.allocatedBytes() - before;
+    boolean isBoxed = before < 0 || bytes > 1 << 21;
+    System.out.println(name + ": " + (isBoxed ? bytes + " bytes" : "no boxes"));
   }
 
   private static void say(String what, boolean isReady) {

@@ -5,6 +5,7 @@ import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.work.TimeLimit;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.function.LongPredicate;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
@@ -145,6 +146,25 @@ public record SearchOptions(
     TimeLimit shorter = timeout == null || other.nanos() < timeout.nanos() ? other : timeout;
     return new SearchOptions(
         k, radius, reverse, exact, byDensity, block, ids, shorter, share, mostPairs);
+  }
+
+  /** However long it takes, and however many pairs there are. */
+  public SearchOptions withoutLimits() {
+    return new SearchOptions(
+        k, radius, reverse, exact, byDensity, block, ids, null, share, MOST_PAIRS);
+  }
+
+  /** For that many queries, each without the ids that one query goes without. */
+  public SearchOptions forRows(int n) {
+    long[][] one = ids.excludedOf;
+    return one == null
+        ? this
+        : of(
+            new Ids(
+                ids.filter,
+                ids.excluded,
+                ids.among,
+                Collections.nCopies(n, one[0]).toArray(long[][]::new)));
   }
 
   /** At most that share of the references, or as many as this one. */

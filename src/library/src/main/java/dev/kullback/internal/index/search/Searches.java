@@ -2,6 +2,7 @@ package dev.kullback.internal.index.search;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.engine.Platform;
@@ -14,6 +15,7 @@ import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
+import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.observe.Events;
 import dev.kullback.internal.observe.IndexSearchEvent;
@@ -202,48 +204,89 @@ public final class Searches implements AutoCloseable {
   /**
    * Searches near some of the references until the VM has compiled what searches run; returns whether it has compiled vectors. The searches
    * count as others do.
+   *
+   * @param asked what searches look for, without limits; null for the nearest, of points also by density
    */
-  public boolean warmUp(Snapshot snapshot, int dimension) {
+  public boolean warmUp(Snapshot snapshot, @Nullable SearchOptions asked) {
+    SearchOptions nearest = SearchOptions.nearest(WARM_UP_NEIGHBORS);
+    List<SearchOptions> each =
+        asked != null
+            ? List.of(asked)
+            : formula instanceof Kl
+                ? List.of(nearest, nearest.rankedByDensity())
+                : List.of(nearest);
+    boolean isByDensity = each.getFirst().byDensity();
+    Searches asking = isByDensity ? ofPoints(true) : this;
     BooleanSupplier isFast =
         () -> {
-          searchNear(snapshot);
-          return Kernels.isIndexFast(groups, user != null);
+          searchNear(snapshot, each);
+          return Kernels.isIndexFast(asking.groups, asking.user != null);
         };
-    BackgroundWarmUp.User vectors = vectors();
-    return vectors == null ? isFast.getAsBoolean() : vectors.warmUp(groups, dimension, isFast);
+    BackgroundWarmUp.User vectors = asking.vectors();
+    return vectors == null
+        ? isFast.getAsBoolean()
+        : vectors.warmUp(asking.groups, dimension, isFast);
   }
 
-  private void searchNear(Snapshot snapshot) {
+  private void searchNear(Snapshot snapshot, List<SearchOptions> each) {
     List<DiagonalBatch> near = nearReferences(snapshot);
-    int k = (int) Math.min(WARM_UP_NEIGHBORS, snapshot.size());
-    long[] ids = new long[k];
-    float[] kl = new float[k];
-    SearchOptions nearest = SearchOptions.nearest(Math.max(1, k));
-    SearchOptions densest = nearest.rankedByDensity();
-    if (!near.isEmpty()) {
-      Segment like = snapshot.segments()[0].segment();
-      boolean isFull = like.form().isFull();
-      WarmUp.untilStable(() -> {
-        for (DiagonalBatch query : near) {
-          query(snapshot, query.mean32(), 0, query.scale32(), 0, nearest, ids, kl, NO_PROOF);
-          search(snapshot, isFull ? query.full() : query, nearest, 0);
-          if (formula instanceof Kl) {
-            query(snapshot, query.mean32(), 0, nearest, ids, kl, NO_PROOF);
-            query(snapshot, query.mean32(), 0, densest, ids, kl, NO_PROOF);
-          }
+    if (near.isEmpty()) {
+      return;
+    }
+    WarmUp.untilStable(() -> {
+      for (DiagonalBatch query : near) {
+        for (SearchOptions options : each) {
+          searchOne(snapshot, query, options);
         }
-      });
-      if (like.hasPanels() && Searcher.MANY * (long) like.dimension() <= WarmUp.MOST_ELEMENTS) {
-        // No single query reaches Searcher.scanByTiles. In a round of both, tiles whose vectors are
-        // boxed yet would take the time of single queries.
-        DiagonalBatch many =
-            Gathering.joined(
-                IntStream.range(0, Searcher.MANY)
-                    .mapToObj(i -> near.get(i % near.size()))
-                    .toList());
-        WarmUp.untilStable(() -> search(snapshot, many, nearest, 0));
+      }
+    });
+    SearchOptions first = each.getFirst();
+    long most = dimension;
+    for (DiagonalBatch query : near) {
+      most = Math.max(most, searchOne(snapshot, query, first));
+    }
+    if (snapshot.segments()[0].segment().hasPanels()
+        && Searcher.MANY * most <= WarmUp.MOST_ELEMENTS) {
+      // No single query reaches Searcher.scanByTiles. In a round of both, tiles whose vectors are
+      // boxed yet would take the time of single queries.
+      DiagonalBatch gaussians =
+          Gathering.joined(
+              IntStream.range(0, Searcher.MANY).mapToObj(i -> near.get(i % near.size())).toList());
+      Batch many = first.byDensity() ? means(gaussians) : gaussians;
+      SearchOptions options = first.forRows(Searcher.MANY);
+      WarmUp.untilStable(() -> search(snapshot, many, options, 0));
+    }
+  }
+
+  private DiagonalBatch means(DiagonalBatch gaussians) {
+    Elements means = Elements.of(gaussians.mean32(), "mean");
+    return DiagonalBatch.ofPoints(means, dimension, RangeCheck.PLAIN);
+  }
+
+  /**
+   * Searches near a Gaussian, or its mean as a point, or both where the options do for both, into arrays if they have room for what is found, and
+   * otherwise. Returns how many were found by the options' own kind of query.
+   */
+  private int searchOne(Snapshot snapshot, DiagonalBatch near, SearchOptions options) {
+    int room = (int) Math.min(options.k(), snapshot.size());
+    long[] ids = new long[room];
+    float[] values = new float[room];
+    int found = 0;
+    if (!options.byDensity()) {
+      if (!options.isWithin()) {
+        query(snapshot, near.mean32(), 0, near.scale32(), 0, options, ids, values, NO_PROOF);
+      }
+      found = search(snapshot, isFull ? near.full() : near, options, 0).ids().length;
+    }
+    if (options.byDensity() || (formula instanceof Kl && !options.reverse())) {
+      if (!options.isWithin()) {
+        query(snapshot, near.mean32(), 0, options, ids, values, NO_PROOF);
+      } else {
+        int points = search(snapshot, means(near), options, 0).ids().length;
+        found = options.byDensity() ? points : found;
       }
     }
+    return Math.max(found, room);
   }
 
   /** Returns the share in the thread that has vectors compiled, or null where searches are not to have any from it. */
