@@ -88,6 +88,9 @@ public final class NewFolder implements Closeable {
     if (isNew && parent != null && Files.notExists(parent)) {
       throw new UserError(name, "its folder " + parent + " does not exist: create it first");
     }
+    if (isNew && parent != null && !Files.isDirectory(parent)) {
+      throw new UserError(name, parent + " is not a folder: name another index");
+    }
     before = Files.isDirectory(path) ? names(name) : Set.of();
     Runtime.getRuntime().addShutdownHook(hook);
     lock.lock();
@@ -105,7 +108,9 @@ public final class NewFolder implements Closeable {
           ? new UserError(name, TAKEN)
           : e instanceof AccessDeniedException
               ? new OutputFailure(name, e)
-              : new UserError(name, e);
+              : e instanceof NoSuchFileException // as of /proc
+                  ? new UserError(name, "no folder can be made there: name another")
+                  : new UserError(name, e);
     } finally {
       lock.unlock();
     }

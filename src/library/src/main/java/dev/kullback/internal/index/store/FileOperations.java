@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileStore;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -29,7 +30,11 @@ class FileOperations {
     while (above != null && Files.notExists(above)) {
       above = above.getParent();
     }
-    Files.createDirectories(absolute);
+    try {
+      Files.createDirectories(absolute);
+    } catch (NoSuchFileException e) { // as of /proc, which has no room for any
+      throw new FileSystemException(e.getFile(), null, "no folder can be made there: name another");
+    }
     for (Path made = absolute.getParent(); above != null && made != null; made = made.getParent()) {
       sync(made);
       if (made.equals(above)) {
