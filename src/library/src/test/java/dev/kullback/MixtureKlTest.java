@@ -14,12 +14,15 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -312,6 +315,7 @@ class MixtureKlTest {
    * Mixtures of one to some hundred components, of several blocks of rows, of which one has a single mixture that is longer than a block; and one pair of
    * mixtures, and one mixture with several, which are cut into blocks of components and of samples, and of columns.
    */
+  @Tag("long")
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void threadsDoNotMatter(boolean isFull) {
@@ -405,54 +409,71 @@ class MixtureKlTest {
   }
 
   /**
-   * A block that takes long, of eight rows and a million mixtures, ends when its thread is interrupted. An interrupt that comes in the last rows comes
-   * too late, so there are more attempts.
+   * A block that takes long, of eight rows and a million mixtures, ends between its rows when its thread is interrupted, as the stack of the
+   * exception tells. Interrupts come at any time of the call, and most are met elsewhere.
    */
   @ParameterizedTest
-  @ValueSource(strings = {"setQuotients", "setMatches"})
+  @ValueSource(strings = {"setQuotients", "matchedPairs"})
   void interruptionWithinABlock(String method) throws InterruptedException {
     int[] ones = new int[1_000_000];
     Arrays.fill(ones, 1);
     MixtureKl kl = MixtureKl.of(mixtures(false, 8), mixtures(false, ones));
-    int attempts = 0;
+    Random random = new Random(1);
     try (KlEngine engine = KlEngine.builder().build()) {
-      while (!endsWhenInterruptedIn(method, kl, engine)) {
-        assertThat(++attempts).isLessThan(20);
+      Runnable call =
+          method.equals("matchedPairs")
+              ? () -> kl.matchedPairs(engine)
+              : () -> kl.variational(engine);
+      long longest = nanos(call);
+      for (int attempts = 1; ; attempts++) {
+        String met = endsAt((long) (random.nextDouble() * longest), call);
+        if (met.contains(method)) {
+          return;
+        }
+        assertThat(attempts).isLessThan(500);
+        if (met.isEmpty()) {
+          longest = Math.min(longest, nanos(call)); // compiled by now
+        }
       }
     }
-    assertThat(Thread.interrupted()).isTrue();
   }
 
-  /** Interrupts the calling thread once it is seen in the method, and says whether the call was cancelled rather than completed. */
-  private static boolean endsWhenInterruptedIn(String method, MixtureKl kl, KlEngine engine)
-      throws InterruptedException {
-    Thread.interrupted();
+  private static long nanos(Runnable call) {
+    long start = System.nanoTime();
+    call.run();
+    return System.nanoTime() - start;
+  }
+
+  /** Interrupts a call after some time, and returns the name of the method that met it, or an empty one if none did. */
+  private static String endsAt(long nanos, Runnable call) throws InterruptedException {
     Thread caller = Thread.currentThread();
+    AtomicBoolean isOver = new AtomicBoolean();
     Thread other =
-        Thread.startVirtualThread(() -> {
-          while (!Thread.currentThread().isInterrupted()) {
-            if (Stream.of(caller.getStackTrace()).anyMatch(f -> f.getMethodName().equals(method))) {
-              caller.interrupt();
-              return;
-            }
-          }
-        });
+        Thread.ofPlatform()
+            .daemon()
+            .start(() -> {
+              LockSupport.parkNanos(nanos);
+              if (!isOver.get()) {
+                caller.interrupt();
+              }
+            });
     try {
-      if (method.equals("setMatches")) {
-        kl.matchedPairs(engine);
-      } else {
-        kl.variational(engine);
-      }
-      return false;
+      call.run();
+      return "";
     } catch (CancellationException e) {
-      return true;
+      assertThat(caller.isInterrupted()).isTrue();
+      return Stream.of(e.getStackTrace())
+          .dropWhile(frame -> frame.getClassName().startsWith("dev.kullback.internal.work."))
+          .findFirst()
+          .map(StackTraceElement::getMethodName)
+          .orElseThrow();
     } finally {
-      boolean interrupted = Thread.interrupted(); // join would end by it
-      other.interrupt();
-      other.join();
-      if (interrupted) {
-        caller.interrupt();
+      isOver.set(true);
+      LockSupport.unpark(other);
+      while (other.isAlive()) { // join would end by the interrupt
+        Thread.onSpinWait();
       }
+      Thread.interrupted();
     }
   }
 
