@@ -144,6 +144,7 @@ class BackendSelectionTest {
   }
 
   /** Bytes are counted by jdk.management: without it, with or without java.management, none are, and all else is verified. */
+  @Tag("long")
   @ParameterizedTest
   @CsvSource({
     "'java.management,', BYTES, BYTES of this thread: -1",
@@ -212,6 +213,7 @@ class BackendSelectionTest {
    * Vectors that C2 does not compile are detected by speed: the flags are not on the command line, or the VM boxes vectors whatever its
    * flags.
    */
+  @Tag("long")
   @ParameterizedTest
   @ValueSource(
       strings = {
@@ -229,6 +231,7 @@ class BackendSelectionTest {
     result.assertOneWarning("not compile");
   }
 
+  @Tag("long")
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aPropertyOverrulesWhetherVectorsAreCompiled(boolean background) throws Exception {

@@ -47,6 +47,7 @@ class BackgroundWarmUpTest {
   }
 
   /** Whatever the property says. */
+  @Tag("long")
   @ParameterizedTest
   @ValueSource(strings = {"true", "false"})
   void buildersDecide(String property) throws Exception {
@@ -56,6 +57,8 @@ class BackgroundWarmUpTest {
             "engine without: no thread",
             "index without: no thread",
             "first batch: no boxes",
+            "first batch in reverse: no boxes",
+            "first batch by density: no boxes",
             "same",
             "engine with: under way");
   }

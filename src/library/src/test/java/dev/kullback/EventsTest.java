@@ -32,6 +32,7 @@ import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -470,6 +471,7 @@ class EventsTest {
                 () -> {
                   fails(SearchTimeoutException.class, () -> engine.search(q, p, hurried));
                   assertThat(index.search(q, hurried).isComplete(0)).isFalse();
+                  index.warmUpFor(hurried); // without the timeout
                   engine.search(q, p, Query.nearest(2).timeout(Duration.ofHours(1)));
                   engine.nearest(q, p, 2);
                   index.nearest(q, 2);
@@ -531,6 +533,7 @@ class EventsTest {
   }
 
   /** Of a new virtual machine: the trials, and the calls of the program, not those of the trials. */
+  @Tag("long")
   @Test
   void changeOvers() throws Exception {
     Path file = scratch.resolve("child.jfr");

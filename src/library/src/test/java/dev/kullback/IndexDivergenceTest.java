@@ -87,21 +87,11 @@ class IndexDivergenceTest {
   }
 
   /** Tiles, of KL, or kernels for matrices answer for the one, and bounds of single queries for the other. */
-  @ParameterizedTest
-  @FieldSource("ALL")
-  void manyQueriesFindWhatFewDo(Divergence divergence) {
-    manyQueriesFindWhatFewDo(divergence, Share.SOME);
-  }
-
   @Tag("long")
   @ParameterizedTest
   @FieldSource("ALL")
-  void manyQueriesFindWhatFewDoInOtherCases(Divergence divergence) {
-    manyQueriesFindWhatFewDo(divergence, Share.OTHERS);
-  }
-
-  private static void manyQueriesFindWhatFewDo(Divergence divergence, Share share) {
-    for (Data data : data(divergence, share)) {
+  void manyQueriesFindWhatFewDo(Divergence divergence) {
+    for (Data data : Data.values()) {
       IndexModel model = new IndexModel(data, 5);
       int threads = 1 + 2 * (data.ordinal() + 1) % 4;
       try (KlIndex index = data.builder(divergence).threads(threads).build()) {
@@ -110,14 +100,13 @@ class IndexDivergenceTest {
             data == Data.FULL || divergence == Divergence.KL
                 ? new boolean[] {false, true}
                 : new boolean[1]) {
-          manyQueriesFindWhatFewDo(index, model, isDouble, share);
+          manyQueriesFindWhatFewDo(index, model, isDouble);
         }
       }
     }
   }
 
-  private static void manyQueriesFindWhatFewDo(
-      KlIndex index, IndexModel model, boolean isDouble, Share share) {
+  private static void manyQueriesFindWhatFewDo(KlIndex index, IndexModel model, boolean isDouble) {
     int n = 70; // kernels for matrices answer from 32 on, and keep room for 64
     Gaussians many = model.data.many(n, isDouble, new Random(6));
     double radius = index.nearest(many.slice(0, 1), 25).value(0, 24);
@@ -130,7 +119,7 @@ class IndexDivergenceTest {
             Query.within(radius),
             Query.within(radius).reverse())) {
       IndexNeighbors found = index.search(many, query);
-      for (int from = 0; from < n; from += share == Share.SOME ? 56 : 28) {
+      for (int from = 0; from < n; from += 28) {
         int to = Math.min(n, from + 14);
         IndexNeighbors few = index.search(many.slice(from, to), query);
         for (int i = from; i < to; i++) {
@@ -269,30 +258,22 @@ class IndexDivergenceTest {
     return values.stream().filter(entry -> entry.getKey() != id).toList();
   }
 
-  @ParameterizedTest
-  @FieldSource("ALL")
-  void warmsUp(Divergence divergence) {
-    warmsUp(divergence, Share.SOME);
-  }
-
+  /** Takes a second or two each. */
   @Tag("long")
   @ParameterizedTest
   @FieldSource("ALL")
-  void warmsUpForOtherDivergences(Divergence divergence) {
-    warmsUp(divergence, Share.OTHERS);
-  }
-
-  /** Takes a second or two each. */
-  private static void warmsUp(Divergence divergence, Share share) {
-    if (!share.has(ALL.indexOf(divergence))) {
-      return;
-    }
+  void warmsUp(Divergence divergence) {
     KlIndex.Builder builder = Data.ORDINARY.builder(divergence);
     try (KlIndex index = builder.build();
         KlIndex gathered = builder.batchQueries(Duration.ofMillis(1)).build()) {
       IndexModel model = new IndexModel(Data.ORDINARY, 3).fill(index);
       model.fill(gathered);
       assertThat(index.warmUp()).isEqualTo(index.isReady() && gathered.warmUp());
+      if (Share.SOME.has(ALL.indexOf(divergence))) {
+        boolean isVector = Backend.VECTOR.isAvailable();
+        assertThat(index.warmUpFor(Query.within(1).reverse())).isEqualTo(isVector);
+        assertThat(index.warmUpFor(Query.nearest(3).byLogDensity())).isEqualTo(isVector);
+      }
     }
   }
 

@@ -17,6 +17,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Every kind of batch can be warmed up with, and nothing but time differs afterwards. */
 class WarmUpTest {
+  @Tag("long")
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void allKinds(Backend backend) {

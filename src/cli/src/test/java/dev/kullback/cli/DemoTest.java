@@ -41,6 +41,8 @@ class DemoTest {
     return err.toString(StandardCharsets.UTF_8);
   }
 
+  /** By C1, and on the module path by vectors. */
+  @Tag("module")
   @Test
   void comparesTheDigits() throws IOException {
     Path output = folder.resolve("new/folder");

@@ -188,7 +188,7 @@ class MainTest extends CommandFixture {
         .containsExactly("info", true);
   }
 
-  @Tag("long")
+  @Tag("compiled")
   @Test
   void verifyTellsOfEachBackend() {
     Result result = runRaw("verify", "--seconds", "0.1", "--threads", "1");
@@ -689,7 +689,7 @@ class MainTest extends CommandFixture {
   }
 
   /** A moment is too short for the JVM to compile what runs: right alone would be taken for more than was found. */
-  @Tag("long")
+  @Tag("compiled")
   @Test
   void jsonOfAVerificationTellsWhetherVectorsWereCompiled() {
     Result result = runRaw("verify --seconds 0.001 --threads 1 --backend vector --json".split(" "));

@@ -60,16 +60,16 @@ class HotTest {
   void everyOperation() throws Exception {
     Process here =
         () -> {
-          String found = HotProbe.run();
+          String found = HotProbe.run(1);
           StringWriter printed = new StringWriter();
           int status = HotProbe.runTests(new PrintWriter(printed), ALLOCATION);
           assertThat(status).as("%s%n%s", found, printed).isZero();
           return found;
         };
     if (Boolean.getBoolean(Engines.NARROWER)) {
-      check(here, () -> child(narrower(ChildJvm.thisMachine()), ALLOCATION));
+      check(here, () -> child(narrower(ChildJvm.thisMachine()), ALLOCATION), 1);
     } else {
-      check(here.run());
+      check(here.run(), 1);
     }
   }
 
@@ -81,8 +81,11 @@ class HotTest {
   @Test
   void everyOperationCompiledEarlyBesideOtherWidths() throws Exception {
     Process child =
-        () -> child(List.of("-XX:CompileThresholdScaling=0.15"), HotProbe.BESIDE_OTHER_WIDTHS);
-    check(child, child);
+        () ->
+            child(
+                List.of("-XX:CompileThresholdScaling=" + HotProbe.EARLY),
+                HotProbe.BESIDE_OTHER_WIDTHS);
+    check(child, child, HotProbe.EARLY);
   }
 
   @Tag("long")
@@ -90,7 +93,7 @@ class HotTest {
   @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
   void everyOperationOfOtherMachines(List<String> flags) throws Exception {
     Process child = () -> child(narrower(flags), AFTERWARDS);
-    check(child, child);
+    check(child, child, 1);
   }
 
   private static List<String> narrower(List<String> flags) {
@@ -111,21 +114,21 @@ class HotTest {
    * One of two processes must allocate nothing, and both be right and pass the tests. What C2 inlines depends on when it compiles, thus on
    * what else the machine does: with UseAVX=2, one of 13 processes kept boxing 480 B a {@code pairwise}; compiled early, one of 30 some in {@code nearest}.
    */
-  private static void check(Process first, Process second) throws Exception {
+  private static void check(Process first, Process second, double part) throws Exception {
     try {
-      check(first.run());
+      check(first.run(), part);
     } catch (AssertionError e) {
       assertThat(e).hasMessageNotContaining("WRONG").hasMessageNotContaining("Failures (");
-      check(second.run());
+      check(second.run(), part);
     }
   }
 
-  private static void check(String printed) {
+  private static void check(String printed, double part) {
     assertThat(printed).doesNotContain("WRONG");
     assertThat(LINE.matcher(printed).results())
         .as(printed)
         .hasSize(2 * OPERATIONS)
-        .filteredOn(line -> Integer.parseInt(line.group("calls")) >= LEAST_CALLS)
+        .filteredOn(line -> Integer.parseInt(line.group("calls")) >= part * LEAST_CALLS)
         .hasSize(OPERATIONS)
         .filteredOn(line -> !Operation.MAKERS.contains(line.group("name")))
         .hasSize(OPERATIONS - Operation.MAKERS.size())
