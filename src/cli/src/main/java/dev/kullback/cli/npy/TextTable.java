@@ -83,7 +83,15 @@ final class TextTable implements ReadableByteChannel {
       throw new NpyException("has no line of numbers");
     }
     boolean isNumbered = isNumbered(cells);
-    long rows = isNames(cells) ? 0 : 1;
+    if (isNames(cells)) {
+      cells = next();
+    }
+    long rows = 0;
+    if (cells != null) {
+      parse(
+          cells); // a column of names is told of here: as a dimension, it would belie another file
+      rows = 1;
+    }
     for (String text = text(); text != null; text = text(), rows++) {
       checkColumns(columns(text));
     }
@@ -240,16 +248,20 @@ final class TextTable implements ReadableByteChannel {
       if (cells == null) {
         return -1;
       }
-      row = ByteBuffer.allocate(columns * type.bytes()).order(ByteOrder.nativeOrder());
-      for (int k = 0; k < columns; k++) {
-        put(cells.get(k), k + 1);
-      }
-      row.flip();
+      parse(cells);
     }
     int count = Math.min(to.remaining(), row.remaining());
     to.put(row.slice(row.position(), count));
     row.position(row.position() + count);
     return count;
+  }
+
+  private void parse(List<String> cells) throws NpyException {
+    row = ByteBuffer.allocate(columns * type.bytes()).order(ByteOrder.nativeOrder());
+    for (int k = 0; k < columns; k++) {
+      put(cells.get(k), k + 1);
+    }
+    row.flip();
   }
 
   private void put(String cell, int column) throws NpyException {
