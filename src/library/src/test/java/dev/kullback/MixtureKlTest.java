@@ -9,13 +9,12 @@ import static org.assertj.core.api.Assertions.within;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Interruption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CancellationException;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
@@ -418,62 +417,14 @@ class MixtureKlTest {
     int[] ones = new int[1_000_000];
     Arrays.fill(ones, 1);
     MixtureKl kl = MixtureKl.of(mixtures(false, 8), mixtures(false, ones));
-    Random random = new Random(1);
     try (KlEngine engine = KlEngine.builder().build()) {
       Runnable call =
           method.equals("matchedPairs")
               ? () -> kl.matchedPairs(engine)
               : () -> kl.variational(engine);
-      long longest = nanos(call);
-      for (int attempts = 1; ; attempts++) {
-        String met = endsAt((long) (random.nextDouble() * longest), call);
-        if (met.contains(method)) {
-          return;
-        }
-        assertThat(attempts).isLessThan(500);
-        if (met.isEmpty()) {
-          longest = Math.min(longest, nanos(call)); // compiled by now
-        }
-      }
-    }
-  }
-
-  private static long nanos(Runnable call) {
-    long start = System.nanoTime();
-    call.run();
-    return System.nanoTime() - start;
-  }
-
-  /** Interrupts a call after some time, and returns the name of the method that met it, or an empty one if none did. */
-  private static String endsAt(long nanos, Runnable call) throws InterruptedException {
-    Thread caller = Thread.currentThread();
-    AtomicBoolean isOver = new AtomicBoolean();
-    Thread other =
-        Thread.ofPlatform()
-            .daemon()
-            .start(() -> {
-              LockSupport.parkNanos(nanos);
-              if (!isOver.get()) {
-                caller.interrupt();
-              }
-            });
-    try {
-      call.run();
-      return "";
-    } catch (CancellationException e) {
-      assertThat(caller.isInterrupted()).isTrue();
-      return Stream.of(e.getStackTrace())
-          .dropWhile(frame -> frame.getClassName().startsWith("dev.kullback.internal.work."))
-          .findFirst()
-          .map(StackTraceElement::getMethodName)
-          .orElseThrow();
-    } finally {
-      isOver.set(true);
-      LockSupport.unpark(other);
-      while (other.isAlive()) { // join would end by the interrupt
-        Thread.onSpinWait();
-      }
-      Thread.interrupted();
+      assertThat(
+              Interruption.isMet(call, stack -> stack.getFirst().getMethodName().contains(method)))
+          .isTrue();
     }
   }
 
