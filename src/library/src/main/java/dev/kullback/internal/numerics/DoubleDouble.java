@@ -71,15 +71,8 @@ public class DoubleDouble {
     return shift(low, exponent);
   }
 
-  /** Sums begin and cancel at 0, for whose exponent {@code Math.scalb} takes 20 ns. */
   private static double shift(double x, long by) {
-    if (by == 0 || x == 0) {
-      return x;
-    }
-    if (by <= -FARTHEST && Math.abs(x) <= Double.MAX_VALUE) {
-      return Math.copySign(0, x);
-    }
-    return timesPowerOf2(x, Math.clamp(by, -FARTHEST, FARTHEST));
+    return by == 0 ? x : timesPowerOf2(x, Math.clamp(by, -FARTHEST, FARTHEST));
   }
 
   /** Returns {@code Math.scalb(x, by)}, mostly by one product: divergences in twice the precision of double take 5 to 8 % less time (Zen 4). */
