@@ -413,7 +413,7 @@ class MixtureKlTest {
    */
   @ParameterizedTest
   @ValueSource(strings = {"setQuotients", "matchedPairs"})
-  void interruptionWithinABlock(String method) throws InterruptedException {
+  void interruptionWithinABlock(String method) {
     int[] ones = new int[1_000_000];
     Arrays.fill(ones, 1);
     MixtureKl kl = MixtureKl.of(mixtures(false, 8), mixtures(false, ones));

@@ -365,7 +365,7 @@ class ServiceTest {
   /** Work on a single pair or Gaussian, of D³ multiplications and more, ends within it when it is interrupted. */
   @ParameterizedTest(name = "{0}")
   @MethodSource("longWork")
-  void largeMatricesEndWhenInterrupted(String place, Runnable work) throws InterruptedException {
+  void largeMatricesEndWhenInterrupted(String place, Runnable work) {
     assertThat(
             Interruption.isMet(
                 work,

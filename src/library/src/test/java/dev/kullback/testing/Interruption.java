@@ -26,31 +26,25 @@ public final class Interruption {
    *
    * @param place tells of the frames outside checkpoints, the innermost first
    */
-  public static boolean isMet(Runnable work, Predicate<List<StackTraceElement>> place)
-      throws InterruptedException {
+  public static boolean isMet(Runnable work, Predicate<List<StackTraceElement>> place) {
     Random random = new Random(1);
-    long longest = nanos(work);
+    long begin = System.nanoTime();
+    work.run();
+    long longest = System.nanoTime() - begin;
     for (int attempt = 0; attempt < MOST; attempt++) {
+      long start = System.nanoTime();
       List<StackTraceElement> met = met((long) (random.nextDouble() * longest), work);
-      if (!met.isEmpty() && place.test(met)) {
+      if (met.isEmpty()) { // it has ended, and is compiled by now
+        longest = Math.min(longest, System.nanoTime() - start);
+      } else if (place.test(met)) {
         return true;
-      }
-      if (met.isEmpty()) {
-        longest = Math.min(longest, nanos(work)); // compiled by now
       }
     }
     return false;
   }
 
-  private static long nanos(Runnable work) {
-    long start = System.nanoTime();
-    work.run();
-    return System.nanoTime() - start;
-  }
-
   /** Interrupts work after some time; returns the stack of its exception, or nothing if it had ended before. */
-  private static List<StackTraceElement> met(long nanos, Runnable work)
-      throws InterruptedException {
+  private static List<StackTraceElement> met(long nanos, Runnable work) {
     Thread caller = Thread.currentThread();
     AtomicBoolean isOver = new AtomicBoolean();
     Thread other =
@@ -73,8 +67,9 @@ public final class Interruption {
     } finally {
       isOver.set(true);
       LockSupport.unpark(other);
-      Thread.interrupted(); // which would end the join
-      other.join();
+      while (other.isAlive()) { // a join would end by its interrupt
+        Thread.onSpinWait();
+      }
       Thread.interrupted();
     }
   }
