@@ -47,8 +47,7 @@ public record ChildJvm(int status, String out, String err) {
       Path scratch, Duration limit, List<String> flags, String... main)
       throws IOException, InterruptedException {
     List<String> arguments = new ArrayList<>();
-    arguments.addAll(
-        List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g", "-XX:+UseSerialGC"));
+    arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
     arguments.add("-D" + Readiness.PROPERTY + "=false"); // vectors while they are interpreted, too
     arguments.add("-D" + VectorWidth.COMPILED + "=true"); // no cold kernels, whatever is found
     arguments.addAll(flags);

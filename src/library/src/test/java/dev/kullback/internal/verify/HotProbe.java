@@ -29,7 +29,10 @@ public final class HotProbe {
   /** Windows of ten calls: C2 compiles a method that a call runs once after 5,000. */
   private static final int WINDOWS = 1000;
 
-  /** Part of the calls after which C2 compiles a method there: that part of {@link #CALLS} tells as much, and takes 76 s of processor time instead of 99. */
+  /**
+   * Part of the usual calls after which C2 compiles a method in a process that has vectors of other widths used first. The same part of {@link #CALLS} is twice as many as that takes, as the
+   * whole is elsewhere: 76 s of processor time instead of 99 (AVX-512, CPU family 26).
+   */
   static final double EARLY = 0.15;
 
   /** Argument that has vectors of other widths used first, where C2 compiles after {@link #EARLY} of the usual calls. */
