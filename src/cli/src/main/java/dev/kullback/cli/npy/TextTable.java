@@ -88,8 +88,8 @@ final class TextTable implements ReadableByteChannel {
     }
     long rows = 0;
     if (cells != null) {
-      parse(
-          cells); // a column of names is told of here: as a dimension, it would belie another file
+      // A column of names is told of here: as a dimension, it would belie another file.
+      parse(cells);
       rows = 1;
     }
     for (String text = text(); text != null; text = text(), rows++) {
